@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class SlothPostSiteConfig(AppConfig):
+    name = "slothpost_site"

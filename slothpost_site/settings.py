@@ -1,0 +1,234 @@
+"""One settings file. Works with an empty environment in development; every value that differs
+between machines comes from the environment or `.env` (see the table in README.md)."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import environ
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+environ.Env.read_env(BASE_DIR / ".env")
+
+DEBUG = env.bool("DEBUG", default=True)
+DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / ".data")))
+
+
+def development_secret(name: str) -> str:
+    """A random secret of this machine, made once and kept in DATA_DIR; empty in production.
+
+    Nothing that is checked in can sign a webhook or a session, not even in development, and a
+    production site without its own secret is refused by the system checks.
+    """
+    if not DEBUG:
+        return ""
+    path = DATA_DIR / "secrets" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with path.open("x") as file:
+                path.chmod(0o600)
+                file.write(secrets.token_urlsafe(50))
+        except FileExistsError:  # another process of the same first start was quicker
+            pass
+    return path.read_text()
+
+
+# -- who and where -------------------------------------------------------------------------------
+
+SECRET_KEY = env.str("SECRET_KEY", default="") or development_secret("secret-key")
+SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = [SITE_URL]
+
+# -- the product's own ground: DynamoDB ----------------------------------------------------------
+
+DYNAMODB_ENDPOINT_URL = env.str(
+    "DYNAMODB_ENDPOINT_URL", default="http://127.0.0.1:4567" if DEBUG else ""
+)
+DYNAMODB_REGION = env.str("DYNAMODB_REGION", default="us-east-1")
+DYNAMODB_TABLE_PREFIX = env.str("DYNAMODB_TABLE_PREFIX", default="slothpost-")
+SCHEDULE_SHARDS = env.int("SCHEDULE_SHARDS", default=1)
+
+# -- sources -------------------------------------------------------------------------------------
+
+GITHUB_WEBHOOK_SECRET = env.str("GITHUB_WEBHOOK_SECRET", default="") or development_secret(
+    "github-webhook-secret"
+)
+VERCEL_CLIENT_SECRET = env.str("VERCEL_CLIENT_SECRET", default="") or development_secret(
+    "vercel-client-secret"
+)
+WEBHOOK_RATE_LIMIT = env.str("WEBHOOK_RATE_LIMIT", default="600/m")
+
+# -- Django --------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "slothpost_site.apps.SlothPostSiteConfig",
+    "scheduling.apps.SchedulingConfig",
+    "products.apps.ProductsConfig",
+    "integrations.apps.IntegrationsConfig",
+    "allauth",
+    "allauth.account",
+    "django_htmx",
+    "django_q",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "slothpost_site.urls"
+WSGI_APPLICATION = "slothpost_site.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'django.sqlite3'}")
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # WAL lets readers go on while the queue writes; IMMEDIATE takes the write lock at BEGIN, so
+    # that two schedulers wait for each other instead of failing with "database is locked".
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+
+CACHES = {"default": env.cache_url("CACHE_URL", default="locmemcache://")}
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / ".static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = DEBUG
+
+# -- accounts ------------------------------------------------------------------------------------
+
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
+]
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
+ACCOUNT_PRESERVE_USERNAME_CASING = False
+LOGIN_URL = "/accounts/login/"
+LOGIN_REDIRECT_URL = "/"
+
+EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://" if DEBUG else "smtp://")
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="SlothPost <hello@localhost>")
+
+# -- the queue is a clock ------------------------------------------------------------------------
+# What each value prevents is said in slothpost_site/checks.py, which holds them in place.
+
+Q_CLUSTER = {
+    "name": "slothpost",
+    "orm": "default",
+    "workers": 2,
+    "queue_limit": 2,
+    "bulk": 1,
+    "timeout": 50,
+    "retry": 180,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "catch_up": False,
+    "poll": 1,
+    "recycle": 200,
+    "save_limit": 50,
+}
+
+# -- security ------------------------------------------------------------------------------------
+
+HTTPS = SITE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if env.bool("BEHIND_PROXY", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    RATELIMIT_IP_META_KEY = "HTTP_X_REAL_IP"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# The per-process memory cache counts requests per process: good enough to stop a flood on one
+# machine. Several machines share one count through CACHE_URL.
+SILENCED_SYSTEM_CHECKS = ["django_ratelimit.E003", "django_ratelimit.W001"]
+
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+
+# -- logs: one JSON line each, with ids, never with tokens or post bodies -------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s",
+            "rename_fields": {"asctime": "at", "levelname": "level", "name": "logger"},
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
+}
