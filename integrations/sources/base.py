@@ -1,0 +1,197 @@
+"""What every source says in the same words, and how a stranger's JSON is read."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+TITLE_LIMIT = 300  # characters
+BODY_LIMIT = 4_000  # characters
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened at a source, before we know which products follow it."""
+
+    source: str  # "github" | "vercel"
+    kind: str  # "release" | "merge" | "commit" | "tag" | "deployment"
+    id: str  # one key per fact: "release:123", "pr:45", "commit:<sha>", "tag:v1.2"
+    occurred_at: datetime  # aware, UTC
+    title: str  # one line, at most TITLE_LIMIT
+    body: str = ""  # as the source has it (plain text or Markdown), at most BODY_LIMIT
+    link: str = ""  # https, and open to everybody, or ""
+    version: str = ""  # "v1.2.0" for releases and tags
+    author: str = ""  # login
+    refs: tuple[str, ...] = ()  # shared with other events of the same change: "sha:…", "pr:45"
+    ignored: str = ""  # "" for a story, else the reason in words
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """The source calls the followed thing by another name now, e.g. "acme/app"."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The followed thing was deleted: the link to it is dead."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a verified delivery said."""
+
+    delivery_id: str  # the same on a redelivery
+    event: str  # "release.published", "push", "deployment.promoted"
+    follow_id: str = ""  # value of the source's FOLLOW_ATTRIBUTE; "" routes nowhere
+    events: tuple[Event, ...] = ()
+    upkeep: Renamed | Gone | None = None
+    note: str = ""  # why nothing comes of it, in words
+
+
+class BadPayload(Exception):
+    """The JSON is not of the shape that the source documents; `str()` is one line of reason."""
+
+
+class Source(Protocol):
+    """A module per source; `integrations.sources.SOURCES` lists them."""
+
+    NAME: str
+    FOLLOW_ATTRIBUTE: str  # the product's attribute (and sparse index) that `follow_id` matches
+    METHODS: tuple[str, ...]  # HTTP methods that its deliveries come with
+    SIGNATURE_HEADER: str
+
+    def secret(self) -> str:
+        """The configured secret; "" refuses every delivery."""
+
+    def signature(self, body: bytes, secret: str) -> str:
+        """The value of SIGNATURE_HEADER for a raw body."""
+
+    def verify(self, body: bytes, headers: Mapping[str, str], secret: str) -> bool:
+        """Whether the raw body was signed with the secret. Never true for an empty secret."""
+
+    def parse(self, payload: dict[str, object], headers: Mapping[str, str]) -> Received:
+        """What a delivery says. Pure; raises BadPayload and nothing else, whatever it is fed."""
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Control characters, lone surrogates (UTF-8 and so DynamoDB has no place for them) and marks that
+# turn the direction of the text around them.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINK = re.compile(r"https://[^\s<>\"]{1,2000}")
+
+
+class Fields:
+    """Typed access to a JSON object that somebody else wrote.
+
+    null and absent are the same. A required field that is absent, and any field of another type
+    than the one asked for, is a BadPayload that names it.
+    """
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise BadPayload(f"{where} is not an object")
+        self._values: dict[str, object] = value
+        self._where = where
+
+    def has(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def fields(self, name: str) -> "Fields":
+        """A required object."""
+        return Fields(self._values.get(name), self._path(name))
+
+    def maybe(self, name: str) -> "Fields":
+        """An object that may be absent: then one without any field."""
+        return self.fields(name) if self.has(name) else Fields({}, self._path(name))
+
+    def each(self, name: str) -> "list[Fields]":
+        """A list of objects; an absent one is empty."""
+        values = self._values.get(name) or []
+        if not isinstance(values, list):
+            raise BadPayload(f"{self._path(name)} is not a list")
+        return [Fields(value, f"{self._path(name)}[{at}]") for at, value in enumerate(values)]
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Text without anything unprintable; required where no default is given."""
+        value = self._values.get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise BadPayload(f"{self._path(name)} is not a text")
+        return _UNPRINTABLE.sub("", value)
+
+    def identifier(self, name: str) -> str:
+        """A required text that can be part of a key: ASCII, 1 to 100 characters."""
+        value = self.text(name)
+        if not _IDENTIFIER.fullmatch(value):
+            raise BadPayload(f"{self._path(name)} is not an id")
+        return value
+
+    def number(self, name: str) -> int:
+        """A required whole number from 1 to 2^63 - 1."""
+        value = self._values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**63:
+            raise BadPayload(f"{self._path(name)} is not a positive whole number")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A yes or no; absent is no."""
+        value = self._values.get(name, False)
+        if value is not None and not isinstance(value, bool):
+            raise BadPayload(f"{self._path(name)} is not true or false")
+        return bool(value)
+
+    def moment(self, name: str, per_second: int = 1) -> datetime:
+        """A required time, as ISO text with an offset or as a number since 1970, in UTC."""
+        value = self._values.get(name)
+        try:
+            if isinstance(value, int) and not isinstance(value, bool):
+                moment = datetime.fromtimestamp(value / per_second, UTC)
+            else:
+                moment = datetime.fromisoformat(self.text(name))
+                if moment.tzinfo is None:
+                    raise BadPayload(f"{self._path(name)} has no time zone")
+                moment = moment.astimezone(UTC)
+        except (ValueError, OverflowError, OSError) as error:
+            raise BadPayload(f"{self._path(name)} is not a time") from error
+        if moment.year < 1970:
+            raise BadPayload(f"{self._path(name)} is before 1970")
+        return moment
+
+    def link(self, name: str) -> str:
+        """An https link, or ""."""
+        value = self.text(name, "")
+        return value if _LINK.fullmatch(value) else ""
+
+    def _path(self, name: str) -> str:
+        return f"{self._where}.{name}" if self._where else name
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """A required header that can be part of a key. Raises BadPayload."""
+    value = headers.get(name, "")
+    if not _IDENTIFIER.fullmatch(value):
+        raise BadPayload(f"the header {name} is missing or malformed")
+    return value
+
+
+def is_sha(text: str) -> bool:
+    return bool(_SHA.fullmatch(text))
+
+
+def trimmed(text: str, limit: int) -> str:
+    """The text without surrounding space, cut to `limit` characters with an ellipsis."""
+    text = text.strip()
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def headline(message: str) -> tuple[str, str]:
+    """A message's first line as a title, and what follows it as a body."""
+    first, *rest = message.strip().splitlines() or [""]
+    return trimmed(" ".join(first.split()), TITLE_LIMIT), trimmed("\n".join(rest), BODY_LIMIT)
