@@ -60,13 +60,15 @@ _PATTERNS = [
         (r"merged? (in )?\S+ \(pull request #\d+\)", "a merge commit"),
         (
             rf"(bump|set|update|increase) (the )?version( number)?( to {_VERSION})?",
+            "a version bump",
+        ),
+        (
             rf"(bump|update|upgrade) .*\bfrom {_VERSION} to {_VERSION}.*",
             "an update of dependencies",
         ),
         (r"(bump|update) .*\bdependenc(y|ies)\b.*", "an update of dependencies"),
         (rf"(update|upgrade|bump) \S+ to (v\d+|{_VERSION})", "an update of dependencies"),
         (r"bump (the )?\S+ group.*", "an update of dependencies"),
-        ("a version bump",),
         (
             r"((prepare|cut|publish|tag|bump)( for)?( to)? )?(the )?(release|version)?:? ?"
             rf"{_VERSION}( release)?",
