@@ -162,6 +162,17 @@ class Activity(Table):
     overruled = UnicodeAttribute(null=True)
 
 
+class Fact(Table):
+    """That an activity exists, by its source and id alone, and the time it was first given."""
+
+    class Meta(BaseMeta):
+        table_name = table_name("facts")
+
+    product_id = UnicodeAttribute(hash_key=True, attr_name="productId")
+    key = UnicodeAttribute(range_key=True, attr_name="source#id")
+    occurred_at = NumberAttribute(attr_name="occurredAt")
+
+
 class WorkIndex(GlobalSecondaryIndex["Post"]):
     """Which posts need a machine now: to write, publish, retry, recover?"""
 
@@ -223,6 +234,8 @@ class Post(Table):
     previous_slot_at = NumberAttribute(null=True, attr_name="previousSlotAt")
     told_from = NumberAttribute(null=True, attr_name="toldFrom")
     told_until = NumberAttribute(null=True, attr_name="toldUntil")
+    already_told = JSONAttribute(null=True, attr_name="alreadyTold")
+    left_over = JSONAttribute(null=True, attr_name="leftOver")
     variation = NumberAttribute(attr_name="variation", default=0)
     missed_slots = JSONAttribute(null=True, attr_name="missedSlots")
 

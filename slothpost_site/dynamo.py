@@ -17,6 +17,7 @@ from django.conf import settings
 from pynamodb.attributes import Attribute
 from pynamodb.connection import Connection
 from pynamodb.connection.table import TableConnection
+from pynamodb.constants import ALL_NEW, NONE
 from pynamodb.exceptions import PutError, PynamoDBException, UpdateError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
@@ -153,6 +154,25 @@ def change(item: T, condition: Condition | None, *actions: Action, **values: Any
     Each keyword is an attribute by its Python name; None removes it. Raises Conflict when the
     item is gone or the condition does not hold.
     """
+    item.deserialize(_update(item, condition, actions, values, ALL_NEW)["Attributes"])
+    return item
+
+
+def change_unread(
+    item: Table, condition: Condition | None, *actions: Action, **values: Any
+) -> None:
+    """`change` without reading the item back: for an item known by its key alone, which may hold
+    what no model can read. Raises Conflict likewise."""
+    _update(item, condition, actions, values, NONE)
+
+
+def _update(
+    item: Table,
+    condition: Condition | None,
+    actions: tuple[Action, ...],
+    values: dict[str, Any],
+    answer: str,
+) -> dict[str, Any]:
     table = type(item)
     _refuse_empty_keys(table, values)
     attributes = table.get_attributes()
@@ -163,13 +183,19 @@ def change(item: T, condition: Condition | None, *actions: Action, **values: Any
     guard = table._hash_key_attribute().exists()
     if condition is not None:
         guard = guard & condition
+    hash_key, range_key = item._get_hash_range_key_serialized_values()
     try:
-        item.update([*sets, *actions], condition=guard)
+        return table._get_connection().update_item(
+            hash_key,
+            range_key=range_key,
+            actions=[*sets, *actions],
+            condition=guard,
+            return_values=answer,
+        )
     except UpdateError as error:
         if _condition_failed(error):
             raise Conflict(f"{table.__name__} was changed by somebody else") from error
         raise
-    return item
 
 
 def remove(item: Table, condition: Condition | None = None) -> None:
@@ -213,9 +239,9 @@ def get(table: type[T], hash_key: str, range_key: str | None = None) -> T | None
 
 
 def query_raw(
-    table: type[Table], index_name: str, partition: str, until: Condition
+    table: type[Table], index_name: str, partition: str, until: Condition, most: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The raw entries of an index partition, oldest first, page after page.
+    """The raw entries of an index partition, oldest first, page after page, or `most` of them.
 
     Raw, because one item of a wrong type would make a model raise in the middle of a page and
     hide everything behind it.
@@ -227,10 +253,11 @@ def query_raw(
             range_key_condition=until,
             index_name=index_name,
             exclusive_start_key=start,
+            limit=most,
         )
         yield from page["Items"]
         start = page.get("LastEvaluatedKey")
-        if not start:
+        if not start or most:
             return
 
 

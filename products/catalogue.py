@@ -1,0 +1,64 @@
+"""Verbs on products."""
+
+import secrets
+from datetime import datetime
+from typing import Any
+
+from django.utils.text import slugify
+
+from products.tables import Product, Slug
+from slothpost_site.dynamo import change, get, put_new
+from slothpost_site.moments import to_ms
+from slothpost_site.paging import Page, read_page
+
+
+def create(user_id: str, *, name: str, now: datetime, **details: Any) -> Product:
+    """A new product of this user, with a public address of its own."""
+    product_id = secrets.token_hex(8)
+    product = Product(
+        user_id=user_id,
+        product_id=product_id,
+        name=name,
+        slug=_reserve_slug(name, user_id, product_id),
+        created_at=to_ms(now),
+        **{field: value or None for field, value in details.items()},
+    )
+    put_new(product)
+    return product
+
+
+def _reserve_slug(name: str, user_id: str, product_id: str) -> str:
+    wanted = slugify(name)[:40].strip("-") or "product"
+    while True:
+        for slug in (wanted, f"{wanted}-{secrets.token_hex(3)}"):
+            if put_new(Slug(slug=slug, user_id=user_id, product_id=product_id)):
+                return slug
+
+
+def find(user_id: str, product_id: str) -> Product | None:
+    return get(Product, user_id, product_id)
+
+
+def find_by_slug(slug: str) -> Product | None:
+    """The product behind a public address."""
+    owner = get(Slug, slug)
+    return find(owner.user_id, owner.product_id) if owner else None
+
+
+def list_for(user_id: str, cursor: str = "") -> Page[Product]:
+    return read_page(Product, user_id, cursor=cursor, newest_first=False)
+
+
+def describe(product: Product, **details: Any) -> None:
+    """Change what the product is: name, link, pitch, audience, voice and the person's choices."""
+    change(product, None, **{field: value or None for field, value in details.items()})
+
+
+def follow_repository(product: Product, repo_id: str | None, name: str | None) -> None:
+    """Take activity from a GitHub repository, by its numeric id; None stops."""
+    change(product, None, github_repo_id=repo_id or None, github_repo_name=name or None)
+
+
+def follow_vercel_project(product: Product, project_id: str | None, name: str | None) -> None:
+    """Take production deployments of a Vercel project, by its id; None stops."""
+    change(product, None, vercel_project_id=project_id or None, vercel_project_name=name or None)
