@@ -77,12 +77,14 @@ def _release(body: Fields, received: Received) -> Received:
     # A prerelease that is promoted later is "released" under the same number: that is another
     # fact, and the first one must not stand in its way.
     kind = "prerelease" if prerelease else "release"
+    # A promotion leaves `published_at` at the day, maybe long ago, of the prerelease.
+    when = "updated_at" if action == "released" and release.has("updated_at") else "published_at"
     title, _ = headline(release.text("name", "") or tag)
     event = Event(
         source=NAME,
         kind="release",
         id=f"{kind}:{release.number('id')}",
-        occurred_at=release.moment("published_at"),
+        occurred_at=release.moment(when),
         title=title or tag,
         body=trimmed(release.text("body", ""), BODY_LIMIT),
         link=_public_link(body, release.link("html_url")),

@@ -130,6 +130,12 @@ def test_a_prerelease_is_ignored_and_does_not_hide_the_release_it_becomes() -> N
     assert only_event("release", delivery("release", action="released")).id == "release:17372790"
 
 
+def test_a_promoted_prerelease_happens_when_it_is_promoted() -> None:
+    payload = delivery("release", action="released")
+    payload["release"]["updated_at"] = "2026-11-30T20:15:00Z"
+    assert only_event("release", payload).occurred_at == datetime(2026, 11, 30, 20, 15, tzinfo=UTC)
+
+
 def test_a_release_made_by_a_workflow_is_still_the_developers_news() -> None:
     payload = delivery("release", action="published")
     payload["release"]["author"] = {"login": "github-actions[bot]", "type": "Bot"}
