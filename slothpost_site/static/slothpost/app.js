@@ -89,7 +89,7 @@
       const next = last.cloneNode();
       next.removeAttribute("id");
       next.value = next.defaultValue = "";
-      next.classList.add("is-off");
+      next.className = "is-off";
       last.after(next);
       next.focus();
     }
