@@ -321,6 +321,40 @@ def confirm_published(post: Post, *, permalink: str, now: datetime, by: str) -> 
     )
 
 
+# -- staff's verbs ---------------------------------------------------------------------------------
+
+
+def retry(post: Post, *, now: datetime, by: str) -> None:
+    """Try again what failed: send the text that its owner approved, or write it if there is none.
+
+    Raises TextRefused where there is a text that its owner never approved: only they can.
+    """
+    if not post.text:
+        rewrite(post, now=now, by=by)
+        return
+    if post.approved_hash != text_hash(post):
+        raise TextRefused("Its owner has not approved this text: only they can.")
+    _move(
+        post,
+        {State.MISSED, State.FAILED, State.UNCONFIRMED},
+        State.APPROVED,
+        why="tried again",
+        by=by,
+        now=now,
+        work_at=to_ms(now),
+        send_at=to_ms(now),
+        attempts=0,
+        reason=None,
+    )
+
+
+def release(post: Post, *, now: datetime) -> None:
+    """End the lease of a post that is stuck in publishing: the next tick recovers it."""
+    if post.state != State.PUBLISHING:
+        raise _wrong_state(post)
+    postpone(post, until=now)
+
+
 _DECIDABLE = frozenset({State.AWAITING_REVIEW, State.MISSED, State.FAILED, State.UNCONFIRMED})
 _EDITABLE = _DECIDABLE | {State.APPROVED}
 

@@ -1,9 +1,28 @@
-"""Composition only: which address belongs to which view."""
+"""Composition only: which address belongs to which view, and who hands what to whom."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
+from integrations import webhooks
+from integrations.sources import SOURCES
+from products import activity
+from scheduling import health
+
+admin.autodiscover()
+# One door for signing in, with its rate limits, also for staff.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
 urlpatterns = [
+    path("", include("products.urls")),
+    path("", include("scheduling.urls")),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
+    *(
+        path(f"webhooks/{name}/", webhooks.receiver(source, activity.take), name=f"webhook_{name}")
+        for name, source in SOURCES.items()
+    ),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
 ]
