@@ -7,6 +7,7 @@ the signature is checked, and no body, however made, ends in a 500.
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import NoReturn
 
@@ -80,9 +81,18 @@ def _read(request: HttpRequest, source: Source) -> Received:
     if not source.verify(body, request.headers, secret):
         raise Refusal(401, "unsigned", f"the signature in {source.SIGNATURE_HEADER} is not right")
     try:
-        return source.parse(_json_object(request, body), request.headers)
+        return _if_open(source.parse(_json_object(request, body), request.headers))
     except BadPayload as error:
         raise Refusal(400, "malformed", str(error)) from error
+
+
+def _if_open(received: Received) -> Received:
+    """The delivery, without its content where its followers have not shown that they may see it."""
+    if not received.private or settings.FOLLOW_PRIVATE_REPOSITORIES:
+        return received
+    return replace(
+        received, follow_id="", events=(), upkeep=None, note="A private repository is not followed"
+    )
 
 
 def _body(request: HttpRequest) -> bytes:

@@ -201,8 +201,8 @@ def _approved(post: Post, product: Product) -> Approved:
     return Approved(
         user_id=post.user_id,
         product_id=post.product_id,
-        product_name=product.name,
-        product_link=product.link or "",
+        product=product.name,
+        link=product.link or "",
         slug=product.slug,
         key=post.key,
         slot_at=from_ms(post.slot_at),

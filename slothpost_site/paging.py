@@ -74,5 +74,6 @@ def _key(source: type[T] | Index[T], item: T) -> dict[str, Any]:
     ]
     if isinstance(source, Index):
         attributes += source.Meta.attributes.values()
-    stored = item.serialize()
+    # An item of an index lacks what the index does not carry.
+    stored = item.serialize(null_check=False)
     return {attribute.attr_name: stored[attribute.attr_name] for attribute in attributes}

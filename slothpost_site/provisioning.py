@@ -85,7 +85,8 @@ def _add_index(table: type[Table], index_name: str) -> None:
             {
                 "Create": {
                     "IndexName": index_name,
-                    "KeySchema": index["key_schema"],
+                    # HASH before RANGE, which DynamoDB insists on.
+                    "KeySchema": sorted(index["key_schema"], key=lambda key: key["KeyType"]),
                     "Projection": index["projection"],
                 }
             }

@@ -37,8 +37,15 @@ def development_secret(name: str) -> str:
 
 # -- who and where -------------------------------------------------------------------------------
 
-SECRET_KEY = env.str("SECRET_KEY", default="") or development_secret("secret-key")
-SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
+# In production without one: random and, on purpose, too short for the system checks, which say so
+# in a sentence. At an empty one Django itself stops with a traceback before any check.
+SECRET_KEY = (
+    env.str("SECRET_KEY", default="")
+    or development_secret("secret-key")
+    or secrets.token_urlsafe(20)
+)
+PORT = env.int("PORT", default=8000)
+SITE_URL = env.str("SITE_URL", default=f"http://localhost:{PORT}").rstrip("/")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
@@ -59,6 +66,10 @@ GITHUB_WEBHOOK_SECRET = env.str("GITHUB_WEBHOOK_SECRET", default="") or developm
 VERCEL_CLIENT_SECRET = env.str("VERCEL_CLIENT_SECRET", default="") or development_secret(
     "vercel-client-secret"
 )
+GITHUB_API_URL = env.str("GITHUB_API_URL", default="https://api.github.com").rstrip("/")
+# A repository's id is no secret, so by id alone anybody could follow anybody's private work. Only
+# where every user may see every repository, such as a developer's own installation, turn this on.
+FOLLOW_PRIVATE_REPOSITORIES = env.bool("FOLLOW_PRIVATE_REPOSITORIES", default=False)
 WEBHOOK_RATE_LIMIT = env.str("WEBHOOK_RATE_LIMIT", default="600/m")
 
 # -- Django --------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ class Received:
     events: tuple[Event, ...] = ()
     upkeep: Renamed | Gone | None = None
     note: str = ""  # why nothing comes of it, in words
+    private: bool = False  # not open to everybody: who follows it must have shown that they may
 
 
 class BadPayload(Exception):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import quote
 
+import requests
 from django.conf import settings
 
 from integrations.sources.base import (
@@ -37,6 +38,39 @@ SIGNATURE_HEADER = "X-Hub-Signature-256"
 # few enough to be recorded within the ten seconds that GitHub waits.
 COMMITS_KEPT = 100
 NAME_LIMIT = 200  # characters of a tag, login or repository
+TIMEOUT = (3, 5)  # seconds to connect and to read
+
+
+class NoSuchRepository(Exception):
+    """A repository could not be looked up; `str()` says why and what to do."""
+
+
+def find_repository(name: str) -> tuple[str, str]:
+    """The numeric id and the full name of a public repository given as "owner/name".
+
+    Raises NoSuchRepository. Asks
+    https://docs.github.com/en/rest/repos/repos#get-a-repository at GITHUB_API_URL and nowhere
+    else; a renamed repository answers with a redirect to another address of the same host.
+    """
+    address = f"{settings.GITHUB_API_URL}/repos/{name}"
+    headers = {"Accept": "application/vnd.github+json", "User-Agent": "SlothPost"}
+    try:
+        answer = requests.get(address, headers=headers, timeout=TIMEOUT, allow_redirects=False)
+        moved_to = answer.headers.get("Location", "")
+        if answer.is_redirect and moved_to.startswith(f"{settings.GITHUB_API_URL}/"):
+            answer = requests.get(moved_to, headers=headers, timeout=TIMEOUT, allow_redirects=False)
+        if answer.status_code == 404:
+            raise NoSuchRepository(
+                f"GitHub shows no public repository {name}: check the spelling. A private one"
+                " can be followed by its numeric id."
+            )
+        answer.raise_for_status()
+        found = Fields(answer.json(), "")
+        return str(found.number("id")), _name(found.text("full_name"))
+    except (requests.RequestException, BadPayload) as error:
+        raise NoSuchRepository(
+            "GitHub did not answer: try again in a minute, or enter the numeric id."
+        ) from error
 
 
 def secret() -> str:
@@ -60,6 +94,7 @@ def parse(payload: dict[str, object], headers: Mapping[str, str]) -> Received:
         delivery_id=header(headers, "X-GitHub-Delivery"),
         event=f"{event}.{action}" if action else event,
         follow_id=str(body.fields("repository").number("id")) if body.has("repository") else "",
+        private=body.maybe("repository").flag("private"),
     )
     if event not in _READERS:
         return replace(received, note=f"SlothPost does not track `{event}` events")
