@@ -32,6 +32,7 @@ from tests.integrations.recorded import delivery, vercel
 from tests.integrations.test_sources import hostile_deliveries
 
 PING = delivery("ping")
+CLIENT = Client(enforce_csrf_checks=True)
 
 
 @dataclass
@@ -67,7 +68,7 @@ class Door:
             "X-GitHub-Delivery": guid,
             sender.SIGNATURE_HEADER: sender.signature(body, "the secret"),
         } | extra.pop("headers", {})
-        response: HttpResponse = Client(enforce_csrf_checks=True).generic(
+        response: HttpResponse = CLIENT.generic(
             method,
             f"/webhooks/{source}/",
             body,
