@@ -187,6 +187,12 @@ def test_nine_stays_nine_local_across_both_clock_changes_of_a_year():
     assert Counter(at.hour for at in instants) == {13: 34, 14: 18}
 
 
+def test_a_late_slot_is_found_when_the_utc_date_is_already_tomorrow():
+    weekly = plan("America/New_York", "0 23:30 x")
+
+    assert weekly.next_slot_at(utc("2026-01-06T02:00")) == utc("2026-01-06T04:30")
+
+
 def test_a_day_that_never_was_runs_a_day_later_and_meets_that_days_slot():
     weekly = plan("Pacific/Apia", "4 9:00 x", "5 9:00 x", "5 9:00 threads")  # no 30 December 2011
 
