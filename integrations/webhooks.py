@@ -66,24 +66,35 @@ def _read(request: HttpRequest, source: Source) -> Received:
     """A verified delivery; raises Refusal. Nothing is parsed before the signature is checked."""
     if request.method not in source.METHODS:
         raise Refusal(405, "method", f"send deliveries by {' or '.join(source.METHODS)}")
-    if is_ratelimited(
+    body = _body(request)
+    secret = source.secret()
+    if not secret:
+        raise _unsigned(request, source, "no webhook secret is configured here")
+    if not source.verify(body, request.headers, secret):
+        reason = f"the signature in {source.SIGNATURE_HEADER} is not right"
+        raise _unsigned(request, source, reason)
+    try:
+        return _if_open(source.parse(_json_object(request, body), request.headers))
+    except BadPayload as error:
+        raise Refusal(400, "malformed", str(error)) from error
+
+
+def _unsigned(request: HttpRequest, source: Source, reason: str) -> Refusal:
+    """The refusal of an unsigned delivery; of the hundredth from one address, without a reason.
+
+    Only those are counted: a source sends everybody's deliveries from the same few addresses, and
+    a stranger who aims a wrong secret at us from there must not shut out the right ones.
+    """
+    limited = is_ratelimited(
         request,
         group=f"webhooks.{source.NAME}",
         key=_sender,
         rate=settings.WEBHOOK_RATE_LIMIT,
         increment=True,
-    ):
-        raise Refusal(429, "limited", "too many deliveries from this address, send them later")
-    body = _body(request)
-    secret = source.secret()
-    if not secret:
-        raise Refusal(401, "unsigned", "no webhook secret is configured here")
-    if not source.verify(body, request.headers, secret):
-        raise Refusal(401, "unsigned", f"the signature in {source.SIGNATURE_HEADER} is not right")
-    try:
-        return _if_open(source.parse(_json_object(request, body), request.headers))
-    except BadPayload as error:
-        raise Refusal(400, "malformed", str(error)) from error
+    )
+    if limited:
+        return Refusal(429, "limited", "too many unsigned deliveries from this address")
+    return Refusal(401, "unsigned", reason)
 
 
 def _if_open(received: Received) -> Received:

@@ -112,8 +112,9 @@ def _publish(post: Post, now: datetime) -> None:
             post, now=now, by=posts.MACHINE, why="its text is not the one that was approved"
         )
         return
+    approved = _approved(post, product)
     posts.claim(post, lease=secrets.token_hex(8), until=now + LEASE, now=now)
-    _send(post, product, outlet, now)
+    _send(post, approved, outlet, now)
 
 
 def _why_not_by_itself(post: Post, product: Product, outlet: Outlet, now: datetime) -> str | None:
@@ -134,12 +135,12 @@ def _why_not_by_itself(post: Post, product: Product, outlet: Outlet, now: dateti
     return None
 
 
-def _send(post: Post, product: Product, outlet: Outlet, now: datetime) -> None:
+def _send(post: Post, approved: Approved, outlet: Outlet, now: datetime) -> None:
     """The outlet's call and its outcome; the post is ours until the lease ends."""
     if outlet.publish is None:
         raise ValueError(f"{outlet.name} cannot publish")
     try:
-        published = outlet.publish(_approved(post, product), now)
+        published = outlet.publish(approved, now)
     except Refused as refused:
         posts.mark_failed(post, str(refused), now=now)
     except NeedsReconnect as broken:
@@ -201,8 +202,8 @@ def _approved(post: Post, product: Product) -> Approved:
     return Approved(
         user_id=post.user_id,
         product_id=post.product_id,
-        product=product.name,
-        link=product.link or "",
+        product_name=product.name,
+        product_link=product.link or "",
         slug=product.slug,
         key=post.key,
         slot_at=from_ms(post.slot_at),

@@ -253,7 +253,7 @@ def _repository(body: Fields, received: Received) -> Received:
         return replace(received, upkeep=Gone(reason), note=reason)
     if action == "privatized":
         note = "The repository is private now: check what the waiting drafts tell of it"
-        return replace(received, note=note)
+        return replace(received, note=note, private=False)  # whoever follows it saw it in public
     return replace(received, note=f"Nothing to do when a repository is {action}")
 
 

@@ -264,13 +264,16 @@ def test_another_method_is_refused(door: Door, source: str, method: str, allowed
     assert_refused(response, 405, f"send deliveries by {allowed.replace(', ', ' or ')}")
 
 
-def test_a_flood_from_one_address_is_slowed(door: Door, settings: Settings) -> None:
+def test_a_flood_of_unsigned_deliveries_is_cut_off_and_signed_ones_pass(
+    door: Door, settings: Settings
+) -> None:
     settings.WEBHOOK_RATE_LIMIT = "2/h"
-    sent = [
-        door.send("github", as_json(PING), guid=f"guid-{turn}", REMOTE_ADDR=address).status_code
-        for turn, address in enumerate(["192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"])
-    ]
-    assert sent == [200, 200, 429, 200]
+    unsigned = {"headers": {"X-Hub-Signature-256": "sha256=0"}, "REMOTE_ADDR": "192.0.2.1"}
+    sent = [door.send("github", as_json(PING), **unsigned).status_code for _ in range(4)]
+    assert sent == [401, 401, 429, 429]
+    signed = door.send("github", as_json(PING), REMOTE_ADDR="192.0.2.1")
+    elsewhere = door.send("github", as_json(PING), **unsigned | {"REMOTE_ADDR": "192.0.2.2"})
+    assert (signed.status_code, elsewhere.status_code) == (200, 401)
 
 
 @pytest.mark.parametrize("address", [{}, {"HTTP_X_REAL_IP": "not an address, é"}])

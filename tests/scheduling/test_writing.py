@@ -1,0 +1,226 @@
+"""Which stories a post tells: each once per outlet, none lost, noise never."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from products import activity, catalogue, posts
+from products.states import State
+from products.tables import Post, Product
+from scheduling.due import run_due_products
+from scheduling.publishing import run_due_posts
+from slothpost_site.moments import to_ms
+from tests.builders import at, make_event, planned_product, reread
+
+pytestmark = pytest.mark.usefixtures("store")
+
+WEEKS = [at("2026-01-06 09:01") + timedelta(weeks=week) for week in range(4)]
+
+
+def happen(product: Product, number: int, when: datetime, **fields: object) -> str:
+    """Record a merged pull request; its key."""
+    event = make_event(
+        id=f"pr:{number}", refs=(f"pr:{number}",), occurred_at=when,
+        title=f"Add feature number {number}", **fields,
+    )  # fmt: skip
+    activity.record(product.product_id, event, when)
+    return next(
+        item.key
+        for item in activity.list_for(product.product_id).items
+        if item.key.endswith(f"#pr:{number}")
+    )
+
+
+def tick(now: datetime) -> None:
+    run_due_products(now)
+    run_due_posts(now)
+
+
+def post_of(week: int, outlet: str = "changelog", user_id: str = "1") -> Post:
+    slot_at = to_ms(WEEKS[week] - timedelta(minutes=1))
+    return next(p for p in Post.query(user_id) if (p.slot_at, p.outlet) == (slot_at, outlet))
+
+
+def told(post: Post) -> set[str]:
+    return {item["key"] for item in post.evidence or []}
+
+
+def approve(post: Post, now: datetime) -> None:
+    posts.approve(post, seen=posts.text_hash(post), send_at=now, now=now, by="1")
+
+
+def test_a_draft_rests_on_the_stories_since_the_outlet_was_last_told() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    assert told(post_of(0)) == {first}
+    approve(post_of(0), WEEKS[0])
+    tick(WEEKS[0] + timedelta(minutes=1))
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    tick(WEEKS[1])
+    assert told(post_of(1)) == {second}
+
+
+def test_an_unreviewed_draft_is_replaced_by_one_that_tells_its_stories_too() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    tick(WEEKS[1])
+    assert (post_of(0).state, post_of(1).state) == (State.SUPERSEDED, State.AWAITING_REVIEW)
+    assert told(post_of(1)) == {first, second}
+    third = happen(product, 3, at("2026-01-15 15:00"))
+    tick(WEEKS[2])
+    assert told(post_of(2)) == {first, second, third}
+    assert len(list(Post.open_for.query("1"))) == 1
+
+
+def test_a_rejected_drafts_stories_are_not_told_again() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    posts.reject(post_of(0), "Not interesting.", now=WEEKS[0], by="1")
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    tick(WEEKS[1])
+    assert told(post_of(1)) == {second}
+
+
+def test_what_one_outlet_was_told_is_still_new_to_another() -> None:
+    product = planned_product((1, "09:00", "changelog"), (1, "09:00", "x"))
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    assert told(post_of(0, "changelog")) == told(post_of(0, "x")) == {first}
+    approve(post_of(0, "changelog"), WEEKS[0])
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    tick(WEEKS[1])
+    assert told(post_of(1, "changelog")) == {second}
+    assert told(post_of(1, "x")) == {first, second}
+
+
+def test_a_story_that_arrives_late_is_told_in_the_next_post_and_once() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    approve(post_of(0), WEEKS[0])
+    late = make_event(id="pr:9", refs=("pr:9",), occurred_at=at("2026-01-05 16:00"), title="Late")
+    activity.record(product.product_id, late, at("2026-01-07 10:00"))
+    tick(WEEKS[1])
+    assert {key[-4:] for key in told(post_of(1))} == {"pr:9"}
+    approve(post_of(1), WEEKS[1])
+    tick(WEEKS[2])
+    assert post_of(2).state == State.SKIPPED
+
+
+def test_a_story_written_while_the_draft_was_drawn_up_is_not_lost() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    approve(post_of(0), WEEKS[0])
+    event = make_event(id="pr:8", refs=("pr:8",), occurred_at=WEEKS[0], title="Just now")
+    activity.record(product.product_id, event, WEEKS[0] - timedelta(seconds=20))
+    tick(WEEKS[1])
+    assert {key[-4:] for key in told(post_of(1))} == {"pr:8"}
+
+
+def test_a_quiet_week_is_skipped_and_says_so() -> None:
+    planned_product()
+    tick(WEEKS[0])
+    post = post_of(0)
+    assert (post.state, post.reason) == (
+        State.SKIPPED,
+        "A quiet week: nothing new since the last post.",
+    )
+    assert (list(Post.open_for.query("1")), list(Post.work.query("active"))) == ([], [])
+
+
+def test_only_noise_is_a_quiet_week() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"), ignored="made by a bot (dependabot)")
+    tick(WEEKS[0])
+    assert post_of(0).state == State.SKIPPED
+
+
+def test_a_quiet_week_can_bring_an_evergreen_instead() -> None:
+    product = planned_product(
+        quiet_week="evergreen", pitch="Tide tables for sailors.", link="https://tide.example"
+    )
+    tick(WEEKS[0])
+    post = post_of(0)
+    assert (post.state, told(post)) == (State.AWAITING_REVIEW, set())
+    assert "https://tide.example" in post.text
+    assert reread(product).quiet_week == "evergreen"
+
+
+def test_an_overruled_activity_becomes_a_story_of_the_next_post() -> None:
+    product = planned_product()
+    key = happen(product, 1, at("2026-01-05 15:00"), ignored="chore")
+    tick(WEEKS[0])
+    item = activity.find(product.product_id, key)
+    assert item is not None
+    activity.make_story(item, at("2026-01-07 10:00"))
+    tick(WEEKS[1])
+    assert told(post_of(1)) == {key}
+
+
+def test_a_story_that_its_owner_ignores_is_not_told() -> None:
+    product = planned_product()
+    key = happen(product, 1, at("2026-01-05 15:00"))
+    item = activity.find(product.product_id, key)
+    assert item is not None
+    activity.ignore(item)
+    tick(WEEKS[0])
+    assert post_of(0).state == State.SKIPPED
+
+
+def test_a_rewrite_tells_the_same_stories_and_those_that_came_since() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    second = happen(product, 2, at("2026-01-06 09:30"))
+    posts.rewrite(post_of(0), now=at("2026-01-06 10:00"), by="1")
+    run_due_posts(at("2026-01-06 10:00"))
+    assert post_of(0).state == State.AWAITING_REVIEW
+    assert told(post_of(0)) == {first, second}
+
+
+def test_a_draft_approved_at_the_moment_it_would_be_replaced_is_not_told_twice() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    run_due_products(WEEKS[1])
+    approve(post_of(0), WEEKS[1])
+    run_due_posts(WEEKS[1])
+    assert (told(post_of(0)), told(post_of(1))) == ({first}, {second})
+
+
+def test_a_post_written_late_leaves_its_stories_to_the_newer_one() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    run_due_products(WEEKS[0])
+    run_due_products(WEEKS[1])
+    run_due_posts(WEEKS[1])
+    assert (post_of(0).state, post_of(1).state) == (State.SKIPPED, State.AWAITING_REVIEW)
+    assert told(post_of(1)) == {first}
+
+
+def test_the_post_of_a_product_that_is_gone_ends() -> None:
+    product = planned_product()
+    run_due_products(WEEKS[0])
+    product.delete()
+    assert catalogue.find("1", product.product_id) is None
+    run_due_posts(WEEKS[0])
+    assert post_of(0).state == State.SKIPPED
+
+
+def test_a_draft_that_cannot_be_written_is_its_owners_after_three_tries() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    run_due_products(WEEKS[0])
+    product.update(actions=[Product.plan.set("broken")])
+    for minute in range(5):
+        run_due_posts(WEEKS[0] + timedelta(minutes=minute))
+    post = post_of(0)
+    assert post.state == State.FAILED
+    assert post.reason.startswith("This draft could not be written")
+    assert [p.key for p in Post.open_for.query("1")] == [post.key]
