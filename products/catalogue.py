@@ -21,8 +21,9 @@ def create(user_id: str, *, name: str, now: datetime, **details: Any) -> Product
         name=name,
         slug=_reserve_slug(name, user_id, product_id),
         created_at=to_ms(now),
-        **{field: value or None for field, value in details.items()},
     )
+    for field, value in details.items():
+        setattr(product, field, value or None)
     put_new(product)
     return product
 

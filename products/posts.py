@@ -6,7 +6,7 @@ says what it found.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -69,7 +69,7 @@ def describe_state(post: Post) -> str:
         State.UNCONFIRMED: "is unconfirmed since",
     }
     zone = post.timezone or "UTC"
-    moved = from_ms(json.loads(post.history[-1])["at"]).astimezone(ZoneInfo(zone))
+    moved = from_ms(json.loads(str(post.history[-1]))["at"]).astimezone(ZoneInfo(zone))
     return f"{words[State(post.state)]} {moved:%-H:%M on %-d %B} ({zone})"
 
 
@@ -387,7 +387,7 @@ def _outcome(post: Post, to: State, *, now: datetime, **rest: Any) -> None:
 
 def _move(
     post: Post,
-    origins: Iterable[State],
+    origins: Set[State],
     to: State,
     *,
     now: datetime,
@@ -401,7 +401,7 @@ def _move(
     history, on condition that the post still is in the state that was read, one of `origins`."""
     for origin in origins:
         check_allowed(origin, to)
-    if post.state not in origins:
+    if State(post.state) not in origins:
         raise _wrong_state(post)
     if (work_at is None) == (to in WORKING):
         raise ValueError(f"{to} needs a time to work at if a machine has the next step, else none")

@@ -11,6 +11,7 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
+from integrations.outlets import OUTLETS
 from integrations.outlets.base import (
     Approved,
     NeedsReconnect,
@@ -19,8 +20,6 @@ from integrations.outlets.base import (
     TryLater,
     Unknown,
 )
-
-from integrations.outlets import OUTLETS
 from products import catalogue, posts
 from products.states import State
 from products.tables import Post, Product, WorkIndex

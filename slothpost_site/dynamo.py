@@ -40,10 +40,8 @@ _shared: Connection | None = None
 def _connection() -> Connection:
     global _shared
     if _shared is None:
-        keys = {}
-        if settings.DYNAMODB_ENDPOINT_URL and "AWS_ACCESS_KEY_ID" not in os.environ:
-            # A local server wants a signature but does not look at it.
-            keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+        # A server of one's own wants a signature but does not look at it.
+        unsigned = settings.DYNAMODB_ENDPOINT_URL and "AWS_ACCESS_KEY_ID" not in os.environ
         shared = Connection(
             region=settings.DYNAMODB_REGION,
             host=settings.DYNAMODB_ENDPOINT_URL or None,
@@ -51,7 +49,8 @@ def _connection() -> Connection:
             read_timeout_seconds=5,
             max_retry_attempts=2,
             max_pool_connections=16,
-            **keys,
+            aws_access_key_id="local" if unsigned else None,
+            aws_secret_access_key="local" if unsigned else None,
         )
         # Built here, under the lock: threads that race for the first call would build one each.
         shared.client.meta.events.register("after-call.dynamodb", _count)
@@ -138,9 +137,8 @@ def put_new(item: Table) -> bool:
     _refuse_empty_keys(
         type(item), {name: getattr(item, name) for name in type(item).get_attributes()}
     )
-    hash_key = type(item)._hash_key_attribute()
     try:
-        item.save(condition=hash_key.does_not_exist())
+        item.save(condition=_hash_key(type(item)).does_not_exist())
     except PutError as error:
         if _condition_failed(error):
             return False
@@ -180,7 +178,7 @@ def _update(
         attributes[name].remove() if value is None else attributes[name].set(value)
         for name, value in values.items()
     ]
-    guard = table._hash_key_attribute().exists()
+    guard: Condition = _hash_key(table).exists()
     if condition is not None:
         guard = guard & condition
     hash_key, range_key = item._get_hash_range_key_serialized_values()
@@ -206,6 +204,10 @@ def remove(item: Table, condition: Condition | None = None) -> None:
 def unchanged(attribute: Attribute[Any], value: Any) -> Condition:
     """The condition that an attribute still has the value that was read (None: is absent)."""
     return attribute.does_not_exist() if value is None else attribute == value
+
+
+def _hash_key(table: type[Table]) -> Attribute[Any]:
+    return next(a for a in table.get_attributes().values() if a.is_hash_key)
 
 
 def _condition_failed(error: PutError | UpdateError) -> bool:
