@@ -12,6 +12,8 @@ from scheduling import health
 admin.autodiscover()
 # One door for signing in, with its rate limits, also for staff.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+admin.site.site_header = admin.site.site_title = "SlothPost staff"
+admin.site.index_title = "What is late or failing"
 
 urlpatterns = [
     path("", include("products.urls")),

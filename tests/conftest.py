@@ -15,6 +15,9 @@ from django.test import Client
 
 from slothpost_site import dynamo, provisioning
 
+# A slow hash guards real passwords; here it would only make every test wait.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
 DYNALITE = Path(settings.BASE_DIR) / ".dynamodb/node_modules/dynalite/cli.js"
 
 

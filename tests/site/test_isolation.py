@@ -1,4 +1,4 @@
-"""Another user's anything is a 404: the URL table is walked, so a new route is covered by itself."""
+"""Another user's anything is a 404. The URL table is walked, so a new route is covered too."""
 
 from collections.abc import Iterator
 
