@@ -9,6 +9,9 @@ from integrations.outlets import OUTLETS
 from integrations.sources.github import NoSuchRepository, find_repository
 from products.tables import Product
 
+# owner/name or its address; a name of dots alone would be another path of GitHub's API
+REPOSITORY = r"(?:https?://github\.com/)?([\w-]+/(?!\.{1,2}/?$)[\w.-]+?)(?:\.git)?/?"
+
 
 class ProductForm(forms.Form):
     """What a product is and what to do when a week or a deadline goes by."""
@@ -87,7 +90,7 @@ class RepositoryForm(forms.Form):
         text = self.cleaned_data["repository"].strip()
         if re.fullmatch(r"[1-9][0-9]{0,17}", text):
             return text, f"repository {text}"
-        found = re.fullmatch(r"(?:https?://github\.com/)?([\w.-]+/[\w.-]+?)(?:\.git)?/?", text)
+        found = re.fullmatch(REPOSITORY, text, re.ASCII)
         if found is None:
             raise forms.ValidationError("Write it as owner/name, such as acme/app.")
         try:
@@ -112,16 +115,25 @@ class VercelProjectForm(forms.Form):
     )
 
 
-class DecisionForm(forms.Form):
-    """What a person decides about one post, and which text they saw when they did."""
+class TextForm(forms.Form):
+    """A post's text as a person has it before them, and the hash of the text that was stored when
+    their page was made. Fields carry the outlet as a prefix: a slot's texts share one form."""
+
+    seen = forms.CharField(required=False, max_length=64)
+    text = forms.CharField(required=False, strip=False, max_length=20_000)
+
+    def clean_text(self) -> str:
+        return tidy(self.cleaned_data["text"])
+
+
+class DecisionForm(TextForm):
+    """What a person decides about one post."""
 
     action = forms.ChoiceField(
         choices=[
             (name, name) for name in ("approve", "save", "reject", "rewrite", "take-back", "posted")
         ]
     )
-    seen = forms.CharField(required=False, max_length=64)
-    text = forms.CharField(required=False, strip=False, max_length=20_000)
     reason = forms.CharField(required=False, max_length=500)
     permalink = forms.URLField(required=False, max_length=500, assume_scheme="https")
 
@@ -131,3 +143,8 @@ class TextLengthForm(forms.Form):
 
     outlet = forms.ChoiceField(choices=[(name, name) for name in OUTLETS])
     text = forms.CharField(required=False, strip=False, max_length=20_000)
+
+
+def tidy(text: str) -> str:
+    """A text as it is kept: browsers send line ends their own way, and edges hold no words."""
+    return text.replace("\r\n", "\n").strip()
