@@ -1,39 +1,70 @@
 """What the review pages show of posts: one card per slot, one draft per outlet."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
+
+from django.urls import reverse
 
 from integrations.outlets import OUTLETS, text_length, text_limit
 from products import posts
+from products.forms import TextForm, tidy
 from products.states import NEEDS_A_PERSON, State
-from products.tables import Post
-from slothpost_site.moments import as_key
+from products.tables import Post, Product
+from slothpost_site.moments import as_key, from_ms
+
+
+@dataclass(frozen=True)
+class Step:
+    """One move of a post's history, in words."""
+
+    at: float
+    what: str
+    why: str
+    by: str
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One post as a person sees it. `typed` is a text that was refused, kept in its field."""
+    """One post as its owner sees it. `error` says why the decision in `form` was refused; what
+    was typed there stays in its fields."""
 
     post: Post
+    now: datetime
+    product: Product | None = None
     error: str = ""
-    typed: str | None = None
-
-    @property
-    def text(self) -> str:
-        return self.post.text or "" if self.typed is None else self.typed
+    form: TextForm | None = None
 
     @property
     def slot(self) -> str:
         return as_key(self.post.slot_at)
 
     @property
+    def url(self) -> str:
+        return reverse("post", args=[self.slot, self.post.product_id, self.post.outlet])
+
+    @property
     def element_id(self) -> str:
         return f"post-{self.slot}-{self.post.product_id}-{self.post.outlet}"
 
     @property
+    def name(self) -> str:
+        return self.product.name if self.product else self.post.product_name or "A product"
+
+    @property
+    def zone(self) -> str:
+        return self.post.timezone or (self.product.timezone if self.product else "UTC")
+
+    @property
     def label(self) -> str:
         return OUTLETS[self.post.outlet].label
+
+    @property
+    def place(self) -> str:
+        """The outlet as the end of a sentence: "on X", "on its changelog"."""
+        return "on its changelog" if self.post.outlet == "changelog" else f"on {self.label}"
 
     @property
     def unit(self) -> str:
@@ -44,12 +75,27 @@ class Draft:
         return OUTLETS[self.post.outlet].publish is None
 
     @property
+    def stored_text(self) -> str:
+        return self.post.text or ""
+
+    @property
+    def text(self) -> str:
+        """The text in its field: as it was typed, else as it is stored."""
+        typed = self.form["text"].value() if self.form else None
+        return self.stored_text if typed is None else str(typed)
+
+    @property
+    def differs(self) -> bool:
+        """Whether a typed text and the stored one are to be compared."""
+        return bool(self.stored_text) and tidy(self.text) != self.stored_text
+
+    @property
     def limit(self) -> int:
         return text_limit(self.post.outlet)
 
     @property
     def length(self) -> int:
-        return text_length(self.post.outlet, self.text)
+        return text_length(self.post.outlet, tidy(self.text))
 
     @property
     def too_many(self) -> int:
@@ -61,8 +107,71 @@ class Draft:
         return posts.text_hash(self.post)
 
     @property
+    def is_over(self) -> bool:
+        """Whether its slot has passed."""
+        return from_ms(self.post.slot_at) <= self.now
+
+    @property
+    def takes_next_slot(self) -> bool:
+        """Whether an approval now leaves the time to the plan, by the product's choice."""
+        waits = self.post.state == State.AWAITING_REVIEW
+        return bool(
+            self.is_over and waits and self.product and self.product.late_approval == "next_slot"
+        )
+
+    @property
+    def goes_out_now(self) -> bool:
+        """Whether an approved post is sent by the next tick."""
+        return bool(self.post.send_at) and from_ms(self.post.send_at) <= self.now
+
+    @property
+    def waits(self) -> bool:
+        return self.post.state == State.AWAITING_REVIEW
+
+    @property
+    def went_astray(self) -> bool:
+        return needs_a_person(self.post)
+
+    @property
+    def in_the_works(self) -> bool:
+        """Whether a machine is at it now, so that it will look different in a moment."""
+        return self.post.state in {State.DRAFTING, State.PUBLISHING}
+
+    @property
     def approvable(self) -> bool:
-        return self.post.state == State.AWAITING_REVIEW and bool(self.text) and not self.too_many
+        return self.waits and bool(self.text) and not self.too_many
+
+    @property
+    def history(self) -> list[Step]:
+        """Every move of the post, oldest first."""
+        return [self._step(json.loads(str(line))) for line in self.post.history]
+
+    def _step(self, line: dict[str, str]) -> Step:
+        owner, machine = f"person {self.post.user_id}", posts.MACHINE
+        by = {owner: "you", machine: "SlothPost"}.get(line["by"], "staff")
+        origin, to = line.get("from"), line["to"]
+        what = "Text edited" if origin == to else _MOVES.get((origin, to)) or _STATES[State(to)]
+        return Step(float(line["at"]), what, line.get("why", ""), by)
+
+
+_STATES = {
+    State.DRAFTING: "Sent back to be written again",
+    State.AWAITING_REVIEW: "Draft written",
+    State.APPROVED: "Approved",
+    State.PUBLISHING: "Being sent",
+    State.PUBLISHED: "Published",
+    State.REJECTED: "Rejected",
+    State.SKIPPED: "Skipped",
+    State.SUPERSEDED: "Replaced by a newer draft",
+    State.MISSED: "Held for you",
+    State.FAILED: "Failed",
+    State.UNCONFIRMED: "Sent, perhaps",
+}
+_MOVES: dict[tuple[str | None, str], str] = {
+    (None, State.DRAFTING): "Begun",
+    (State.APPROVED, State.AWAITING_REVIEW): "Back to review",
+    (State.PUBLISHING, State.APPROVED): "Not sent yet",
+}
 
 
 @dataclass(frozen=True)
@@ -72,37 +181,40 @@ class SlotCard:
     drafts: list[Draft]
 
     @property
-    def post(self) -> Post:
-        """Any of the slot's posts, for what they share."""
-        return self.drafts[0].post
-
-    @property
-    def slot(self) -> str:
-        return self.drafts[0].slot
+    def first(self) -> Draft:
+        """Any of the slot's drafts, for what they share."""
+        return self.drafts[0]
 
     @property
     def element_id(self) -> str:
-        return f"slot-{self.slot}-{self.post.product_id}"
+        return f"slot-{self.first.slot}-{self.first.post.product_id}"
+
+    @property
+    def zone(self) -> str:
+        return self.first.zone
+
+    @property
+    def waiting(self) -> list[Draft]:
+        return [draft for draft in self.drafts if draft.waits]
 
     @property
     def approvable(self) -> list[Draft]:
         return [draft for draft in self.drafts if draft.approvable]
 
     @property
-    def waiting(self) -> list[Draft]:
-        return [draft for draft in self.drafts if draft.post.state == State.AWAITING_REVIEW]
+    def too_long(self) -> list[Draft]:
+        return [draft for draft in self.waiting if draft.too_many]
 
 
-def by_slot(found: Iterable[Post]) -> list[SlotCard]:
+def by_slot(drafts: Iterable[Draft]) -> list[SlotCard]:
     """One card per slot and product, in the order of the slots, outlets in their usual order."""
     order = list(OUTLETS)
-    ordered = sorted(
-        found, key=lambda post: (post.slot_at, post.product_id, order.index(post.outlet))
-    )
-    return [
-        SlotCard([Draft(post) for post in group])
-        for _, group in groupby(ordered, key=lambda post: (post.slot_at, post.product_id))
-    ]
+    ordered = sorted(drafts, key=lambda draft: (*_slot_of(draft), order.index(draft.post.outlet)))
+    return [SlotCard(list(group)) for _, group in groupby(ordered, key=_slot_of)]
+
+
+def _slot_of(draft: Draft) -> tuple[float, str]:
+    return draft.post.slot_at, draft.post.product_id
 
 
 def needs_a_person(post: Post) -> bool:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
@@ -20,6 +22,7 @@ from products.tables import Product
 from slothpost_site.moments import from_ms
 
 FEED_SIZE = 30
+POINTS = ("- ", "• ")
 
 cacheable = cache_control(public=True, max_age=60)
 
@@ -56,7 +59,7 @@ class Entry:
 
     @property
     def url(self) -> str:
-        return settings.SITE_URL + self.path
+        return f"{settings.SITE_URL}{self.path}"
 
 
 def render_text(text: str) -> SafeString:
@@ -64,12 +67,12 @@ def render_text(text: str) -> SafeString:
     html = []
     for block in text.strip().split("\n\n"):
         lines = [line.strip() for line in block.splitlines() if line.strip()]
-        points = [line[2:] for line in lines if line.startswith(("- ", "• "))]
-        words = [line for line in lines if not line.startswith(("- ", "• "))]
-        if words:
-            html.append(f"<p>{'<br>'.join(_linked(line) for line in words)}</p>")
-        if points:
-            html.append(f"<ul>{''.join(f'<li>{_linked(point)}</li>' for point in points)}</ul>")
+        for are_points, group in groupby(lines, key=lambda line: line.startswith(POINTS)):
+            if are_points:
+                points = (f"<li>{_linked(line[2:])}</li>" for line in group)
+                html.append(f"<ul>{''.join(points)}</ul>")
+            else:
+                html.append(f"<p>{'<br>'.join(map(_linked, group))}</p>")
     return mark_safe("".join(html))  # noqa: S308  every line went through escape
 
 
@@ -86,6 +89,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponse:
         "product": product,
         "entries": [Entry(item, product) for item in found.items],
         "page": found,
+        "host": urlsplit(product.link or "").hostname,
         "url": settings.SITE_URL + reverse("changelog", args=[slug]),
     }
     return render(request, "products/changelog.html", context)
@@ -98,7 +102,8 @@ def entry(request: HttpRequest, slug: str, entry_id: str) -> HttpResponse:
     item = changelog.entry(slug, entry_id)
     if item is None:
         raise Http404("There is no such entry.")
-    context = {"product": product, "entry": Entry(item, product)}
+    shown = Entry(item, product)
+    context = {"product": product, "entry": shown, "url": shown.url}
     return render(request, "products/changelog_entry.html", context)
 
 

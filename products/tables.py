@@ -4,6 +4,9 @@ Attribute names on the wire are camelCase and stable: other tools read these tab
 that feeds a sparse index is present only while the work it stands for is pending.
 """
 
+import json
+from zoneinfo import ZoneInfo
+
 from pynamodb.attributes import (
     JSONAttribute,
     ListAttribute,
@@ -125,6 +128,16 @@ class Product(Table):
     by_vercel_project = VercelProjectIndex()
     by_app_store_app = AppStoreIndex()
     in_trouble = ProductTroubleIndex()
+
+    @property
+    def timezone(self) -> str:
+        """The zone that the plan's times are meant in; UTC while no plan can be read."""
+        try:
+            zone = json.loads(self.plan or "")["timezone"]
+            ZoneInfo(zone)
+        except (KeyError, OSError, TypeError, ValueError):
+            return "UTC"
+        return str(zone)
 
 
 class Slug(Table):

@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -15,18 +16,20 @@ from integrations import deliveries
 from integrations.outlets import text_length, text_limit
 from products import activity, catalogue, posts
 from products.access import activity_or_404, post_or_404, product_or_404
-from products.cards import Draft, by_slot, needs_a_person
+from products.cards import Draft, SlotCard, by_slot
 from products.forms import (
     DecisionForm,
     ProductForm,
     RepositoryForm,
+    TextForm,
     TextLengthForm,
     VercelProjectForm,
 )
 from products.posts import TextRefused
-from products.states import FINAL, State
+from products.states import State
 from products.tables import Post, Product
 from slothpost_site.dynamo import Conflict
+from slothpost_site.htmx import HtmxRequest
 from slothpost_site.moments import from_ms
 from slothpost_site.paging import read_page
 
@@ -42,6 +45,7 @@ QUEUE_SIZE = 60
 @login_required
 def review(request: HttpRequest) -> HttpResponse:
     """The first page: what waits for this person, and what they decided that is not yet sent."""
+    now = timezone.now()
     page = read_page(
         Post.open_for,
         str(request.user.pk),
@@ -49,58 +53,63 @@ def review(request: HttpRequest) -> HttpResponse:
         size=QUEUE_SIZE,
         newest_first=False,
     )
-    cards = by_slot(post for post in page.items if not needs_a_person(post))
+    drafts = _drafts(page.items, now)
+    cards = by_slot(draft for draft in drafts if not draft.went_astray)
     context = {
-        "asks": [Draft(post) for post in page.items if needs_a_person(post)],
+        "now": now,
+        "asks": [draft for draft in drafts if draft.went_astray],
         "cards": cards,
-        "waiting": sum(len(card.waiting) for card in cards),
+        "waiting": [draft for card in cards for draft in card.waiting],
         "page": page,
-        "has_products": bool(cards) or bool(catalogue.list_for(str(request.user.pk)).items),
+        "owned": [] if drafts else catalogue.list_for(str(request.user.pk)).items,
     }
     return render(request, "products/review.html", context)
 
 
+def _drafts(found: list[Post], now: datetime) -> list[Draft]:
+    """The posts with their products; each product is read once."""
+    keys = {(post.user_id, post.product_id) for post in found}
+    owners = {key: catalogue.find(*key) for key in keys}
+    return [Draft(post, now, owners[post.user_id, post.product_id]) for post in found]
+
+
 @require_http_methods(["GET", "POST"])
 @login_required
-def post(request: HttpRequest, slot: str, product_id: str, outlet: str) -> HttpResponse:
+def post(request: HtmxRequest, slot: str, product_id: str, outlet: str) -> HttpResponse:
     """One post: shown with its whole history on GET, decided on by POST."""
+    now = timezone.now()
     found = post_or_404(request.user.pk, slot, product_id, outlet)
     if request.method == "GET":
-        return render(request, "products/post.html", {"draft": Draft(found)})
-    form = DecisionForm(request.POST)
+        return _show(request, found, now)
+    form = DecisionForm(request.POST, prefix=outlet)
     if not form.is_valid():
-        error = "That could not be read: open the post again and decide anew."
-        return _show(request, Draft(found, error), status=422)
+        wrong = " ".join(str(error) for errors in form.errors.values() for error in errors)
+        return _show(request, found, now, wrong, form, status=422)
     try:
-        said = _decide(request, found, form.cleaned_data)
+        said = _decide(request, found, form.cleaned_data, now)
     except TextRefused as refused:
-        typed = form.cleaned_data["text"] or None
-        return _show(request, Draft(found, str(refused), typed), status=422)
+        kept = form if _was_edited(found, form.cleaned_data) else None
+        return _show(request, found, now, str(refused), kept, status=422)
     except Conflict as conflict:
         now_found = post_or_404(request.user.pk, slot, product_id, outlet)
-        return _show(request, Draft(now_found, str(conflict)), status=409)
+        return _show(request, now_found, now, str(conflict), status=409)
     if request.htmx:
-        return _show(request, Draft(found))
+        return _show(request, found, now)
     messages.success(request, said)
     return redirect("review")
 
 
-def _decide(request: HttpRequest, found: Post, asked: dict[str, str]) -> str:
+def _decide(request: HttpRequest, found: Post, asked: dict[str, str], now: datetime) -> str:
     """Carry out one decision. Returns what was done, in words."""
-    now, by = timezone.now(), f"person {request.user.pk}"
-    seen = asked["seen"]
-    text = asked["text"].replace("\r\n", "\n").strip()
-    edited = bool(text) and text != found.text
+    by = f"person {request.user.pk}"
     match asked["action"]:
         case "save":
-            posts.edit(found, text, seen=seen, now=now, by=by)
+            if not _was_edited(found, asked):
+                return "Nothing was changed."
+            posts.edit(found, asked["text"], seen=asked["seen"], now=now, by=by)
             return "Saved. It goes out once you approve it."
         case "approve":
-            if edited:
-                posts.edit(found, text, seen=seen, now=now, by=by)
-                seen = posts.text_hash(found)
-            send_at = _send_at(found, now)
-            posts.approve(found, seen=seen, send_at=send_at, now=now, by=by)
+            _approve(found, asked, now, by)
             return "Approved."
         case "reject":
             reason = asked["reason"].strip()
@@ -119,6 +128,21 @@ def _decide(request: HttpRequest, found: Post, asked: dict[str, str]) -> str:
             return "Marked as published."
 
 
+def _approve(found: Post, asked: dict[str, str], now: datetime, by: str) -> None:
+    """Approve the text as it stood on the person's page, edits and all."""
+    seen = asked["seen"]
+    if _was_edited(found, asked):
+        posts.edit(found, asked["text"], seen=seen, now=now, by=by)
+        seen = posts.text_hash(found)
+    posts.approve(found, seen=seen, send_at=_send_at(found, now), now=now, by=by)
+
+
+def _was_edited(found: Post, asked: dict[str, str]) -> bool:
+    """Whether the text in the form is another than the one that the form was made with."""
+    posted = Post(outlet=found.outlet, text=asked["text"])
+    return posts.text_hash(posted) != asked["seen"]
+
+
 def _send_at(found: Post, now: datetime) -> datetime | None:
     """When an approved post goes out: at its slot; if that is over, by the product's choice."""
     slot_at = from_ms(found.slot_at)
@@ -129,33 +153,60 @@ def _send_at(found: Post, now: datetime) -> datetime | None:
     return None if late == "next_slot" and found.state == State.AWAITING_REVIEW else now
 
 
-def _show(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse:
-    """The draft as it now stands: alone for htmx, else on its page."""
-    template = "products/_draft.html" if request.htmx else "products/post.html"
-    return render(request, template, {"draft": draft}, status=status)
+def _show(
+    request: HtmxRequest,
+    found: Post,
+    now: datetime,
+    error: str = "",
+    form: DecisionForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The post as it now stands: on its page, or for htmx alone, with the foot of its slot where
+    the page it came from has one."""
+    product = catalogue.find(found.user_id, found.product_id)
+    context = {"draft": Draft(found, now, product, error, form), "now": now}
+    if not request.htmx:
+        return render(request, "products/post.html", context | {"alone": True}, status=status)
+    if "slot" in request.GET:
+        slot = read_page(
+            Post, found.user_id, condition=Post.key.startswith(found.key.removesuffix(found.outlet))
+        )
+        context["card"] = SlotCard(_drafts(slot.items, now))
+    return render(request, "products/_draft_answer.html", context, status=status)
 
 
 @require_POST
 @login_required
 def approve_slot(request: HttpRequest, slot: str, product_id: str) -> HttpResponse:
-    """Approve every text of a slot that was shown, each bound to what was seen."""
+    """Approve every waiting text of a slot as it stood on the person's page. One that is too long
+    and was left so keeps waiting; one that is refused is shown with the reason."""
+    product = product_or_404(request.user.pk, product_id)
     now, by = timezone.now(), f"person {request.user.pk}"
-    approved, problems = 0, []
-    for outlet, seen in zip(
-        request.POST.getlist("outlet"), request.POST.getlist("seen"), strict=False
-    ):
+    approved, refused = 0, []
+    for outlet in request.POST.getlist("outlet"):
         found = post_or_404(request.user.pk, slot, product_id, outlet)
+        form = TextForm(request.POST, prefix=outlet)
+        if not form.is_valid():
+            refused.append(Draft(found, now, product, "This text is far too long.", form))
+            continue
+        if Draft(found, now).too_many and not _was_edited(found, form.cleaned_data):
+            continue
         try:
-            posts.approve(found, seen=seen, send_at=_send_at(found, now), now=now, by=by)
+            _approve(found, form.cleaned_data, now, by)
             approved += 1
-        except (TextRefused, Conflict) as problem:
-            problems.append(f"{Draft(found).label}: {problem}")
+        except TextRefused as problem:
+            kept = form if _was_edited(found, form.cleaned_data) else None
+            refused.append(Draft(found, now, product, str(problem), kept))
+        except Conflict as problem:
+            found = post_or_404(request.user.pk, slot, product_id, outlet)
+            refused.append(Draft(found, now, product, str(problem)))
     if approved:
         messages.success(request, f"Approved {approved} text{'s' if approved > 1 else ''}.")
-    for problem in problems:
-        messages.error(request, problem)
-    if not approved and not problems:
-        messages.error(request, "Nothing was chosen: open the slot again.")
+    if refused:
+        context = {"card": SlotCard(refused), "now": now}
+        return render(request, "products/slot.html", context, status=422)
+    if not approved:
+        messages.error(request, "Nothing was approved: look at the slot again.")
     return redirect("review")
 
 
@@ -176,8 +227,8 @@ def count_text(request: HttpRequest) -> HttpResponse:
 def history(request: HttpRequest) -> HttpResponse:
     """Every post of this person, newest slot first: what went out, and what did not and why."""
     page = read_page(Post, str(request.user.pk), cursor=request.GET.get("cursor", ""), size=30)
-    ended = [Draft(found) for found in page.items if found.state in FINAL]
-    return render(request, "products/history.html", {"drafts": ended, "page": page})
+    context = {"drafts": _drafts(page.items, timezone.now()), "page": page}
+    return render(request, "products/history.html", context)
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -187,7 +238,7 @@ def history(request: HttpRequest) -> HttpResponse:
 @login_required
 def products(request: HttpRequest) -> HttpResponse:
     page = catalogue.list_for(str(request.user.pk), request.GET.get("cursor", ""))
-    return render(request, "products/products.html", {"page": page})
+    return render(request, "products/products.html", {"page": page, "now": timezone.now()})
 
 
 @require_http_methods(["GET", "POST"])
@@ -224,6 +275,8 @@ def product(request: HttpRequest, product_id: str) -> HttpResponse:
 def _product_page(request: HttpRequest, found: Product, **forms: object) -> HttpResponse:
     context = {
         "product": found,
+        "now": timezone.now(),
+        "site_url": settings.SITE_URL,
         "repository_form": RepositoryForm(),
         "vercel_form": VercelProjectForm(),
         "deliveries": deliveries.list_for_product(found.product_id, request.GET.get("cursor", "")),
@@ -281,7 +334,7 @@ def activities(request: HttpRequest, product_id: str) -> HttpResponse:
 
 @require_POST
 @login_required
-def judge(request: HttpRequest, product_id: str) -> HttpResponse:
+def judge(request: HtmxRequest, product_id: str) -> HttpResponse:
     """Overrule whether one activity is a story."""
     found = product_or_404(request.user.pk, product_id)
     item = activity_or_404(found, request.POST.get("key", ""))
@@ -293,7 +346,8 @@ def judge(request: HttpRequest, product_id: str) -> HttpResponse:
     except Conflict:
         item = activity_or_404(found, item.key)
     if request.htmx:
-        return render(request, "products/_activity.html", {"product": found, "item": item})
+        context = {"product": found, "item": item, "answer": True}
+        return render(request, "products/_activity.html", context)
     return HttpResponseRedirect(reverse("activity", args=[product_id]))
 
 

@@ -6,8 +6,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
+from django.http import QueryDict
 
 from integrations.outlets import OUTLETS
+from integrations.outlets.base import Outlet
 from products.tables import Product
 from scheduling.plans import plan_of
 from scheduling.weekly import WEEKDAYS, InvalidPlan, Slot, WeeklyPlan, time_zones
@@ -20,6 +22,10 @@ LEAD_CHOICES = [
     (1440, "a day before"),
     (2880, "2 days before"),
 ]
+
+
+def _zones() -> list[tuple[str, str]]:
+    return [("", "Choose one"), *((name, name) for name in sorted(time_zones()))]
 
 
 @dataclass(frozen=True)
@@ -39,36 +45,58 @@ class Day:
         return WEEKDAYS[self.weekday]
 
 
+@dataclass(frozen=True)
+class Week:
+    """The seven days of one outlet."""
+
+    outlet: Outlet
+    days: list[Day]
+
+    @property
+    def count(self) -> int:
+        """How many times a week."""
+        return sum(len(day.times) for day in self.days)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether its posts are posted by their owner."""
+        return self.outlet.publish is None
+
+
 class PlanForm(forms.Form):
     """A time zone, a lead time, and the slots. `times` are read from fields named outlet-weekday,
     each as often as there are times that day; an empty one is off."""
 
     timezone = forms.ChoiceField(
+        choices=_zones,
         label="Time zone",
+        help_text="Every time below is meant in this zone, summer and winter.",
         error_messages={"required": "Choose the time zone that your times are meant in."},
     )
     lead_minutes = forms.TypedChoiceField(
-        label="Show me the draft", choices=LEAD_CHOICES, coerce=int, initial=720
+        label="Show me the draft",
+        help_text="The time before each slot that you have to read it.",
+        choices=LEAD_CHOICES,
+        coerce=int,
+        initial=720,
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
     previewed = forms.CharField(widget=forms.HiddenInput, required=False)
 
-    def __init__(self, product: Product, data: Any = None) -> None:
-        zone, slots, version = "", (), int(product.plan_version)
-        if product.plan is not None:
-            zone, slots = _as_stored(product)
+    def __init__(self, product: Product, data: QueryDict | None = None) -> None:
+        self._posted = data
+        zone, self._stored = _as_stored(product)
         super().__init__(
             data,
             initial={
                 "timezone": zone,
                 "lead_minutes": int(product.lead_minutes),
-                "version": version,
+                "version": int(product.plan_version),
             },
         )
-        zones = sorted(time_zones())
-        self.fields["timezone"].choices = [("", "Choose one"), *((name, name) for name in zones)]
-        self.fields["timezone"].widget.attrs["data-browser-zone"] = "new" if not zone else "saved"
-        self._stored = slots
+        # A new plan begins with the browser's zone; beside a chosen one the difference is shown.
+        preset = not zone and not self.is_bound
+        self.fields["timezone"].widget.attrs["data-browser-zone"] = "preset" if preset else "chosen"
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -82,33 +110,30 @@ class PlanForm(forms.Form):
     def _slots(self) -> list[Slot]:
         return [
             Slot(day.weekday, text, day.outlet)
-            for outlet in self.outlets()
-            for day in outlet["days"]
+            for week in self.weeks()
+            for day in week.days
             for text in sorted(set(day.times))
-            if text
         ]
 
-    def outlets(self) -> list[dict[str, Any]]:
+    def weeks(self) -> list[Week]:
         """Each outlet with its seven days, as they were posted or are stored."""
         return [
-            {
-                "name": name,
-                "outlet": outlet,
-                "days": [self._day(name, weekday) for weekday in range(7)],
-            }
+            Week(outlet, [self._day(name, weekday) for weekday in range(7)])
             for name, outlet in OUTLETS.items()
         ]
 
     def _day(self, outlet: str, weekday: int) -> Day:
-        if self.is_bound:
-            times = self.data.getlist(f"{outlet}-{weekday}")[:24]
+        if self._posted is not None:
+            times = self._posted.getlist(f"{outlet}-{weekday}")[:24]
         else:
-            times = [s.time for s in self._stored if (s.outlet, s.weekday) == (outlet, weekday)]
+            times = [s.time or "" for s in self._stored if (s.outlet, s.weekday) == (outlet, weekday)]
         return Day(outlet, weekday, [text for text in times if text])
 
 
 def _as_stored(product: Product) -> tuple[str, tuple[Slot, ...]]:
-    """The zone and slots of a stored plan; nothing of one that cannot be read."""
+    """The zone and slots of a stored plan; nothing where there is none that can be read."""
+    if product.plan is None:
+        return "", ()
     try:
         plan = plan_of(product)
     except InvalidPlan:

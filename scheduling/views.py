@@ -1,6 +1,7 @@
 """The plan page: what is planned, said back before it is saved; pause and resume."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -16,13 +17,15 @@ from scheduling import plans
 from scheduling.forms import PauseForm, PlanForm
 from scheduling.weekly import InvalidPlan, WeeklyPlan, describe, moved, upcoming
 from slothpost_site.dynamo import Conflict
+from slothpost_site.htmx import HtmxRequest
+from slothpost_site.moments import as_key, from_ms, to_ms
 
 LABELS = {name: outlet.label for name, outlet in OUTLETS.items()}
 
 
 @require_http_methods(["GET", "POST"])
 @login_required
-def plan(request: HttpRequest, product_id: str) -> HttpResponse:
+def plan(request: HtmxRequest, product_id: str) -> HttpResponse:
     """The plan's form. What is posted is shown back first, and saved when it is posted again as
     it was shown."""
     found = product_or_404(request.user.pk, product_id)
@@ -54,7 +57,7 @@ def plan(request: HttpRequest, product_id: str) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest,
+    request: HtmxRequest,
     product: Product,
     form: PlanForm,
     wanted: WeeklyPlan | None = None,
@@ -62,29 +65,56 @@ def _page(
     previewed: str = "",
     status: int = 200,
 ) -> HttpResponse:
+    """The page, or for htmx its preview alone."""
     now = timezone.now()
     saved = _saved(product)
     shown = wanted or saved
+    lead = form.cleaned_data["lead_minutes"] if wanted else product.lead_minutes
     context = {
         "product": product,
+        "now": now,
         "form": form,
         "paused": plans.is_paused(product, now),
         "pause_form": PauseForm(saved, now),
         "previewed": previewed,
-        "sentence": describe(shown, LABELS),
+        "sentence": describe(shown, LABELS) if shown.is_on or wanted else "",
         "zone": shown.timezone,
-        "occurrences": [
-            {
-                "at": run.at,
-                "labels": [LABELS.get(s.outlet, s.outlet) for s in run.slots],
-                "note": run.note,
-            }
-            for run in upcoming(shown, now)
-        ],
+        "dates": _dates(product, shown, timedelta(minutes=int(lead)), now),
         "moves": [move.describe(LABELS) for move in moved(saved, wanted, now)] if wanted else [],
     }
-    template = "scheduling/_preview.html" if request.htmx and previewed else "scheduling/plan.html"
+    template = "scheduling/_preview.html" if request.htmx else "scheduling/plan.html"
     return render(request, template, context, status=status)
+
+
+@dataclass(frozen=True)
+class PlannedDate:
+    """One of the next dates: its outlets, a note, and when its draft is written (None: it is)."""
+
+    at: datetime
+    labels: list[str]
+    note: str
+    draft_at: datetime | None
+
+
+def _dates(product: Product, plan: WeeklyPlan, lead: timedelta, now: datetime) -> list[PlannedDate]:
+    """The plan's next dates, from the end of a pause on."""
+    after = now
+    if plans.is_paused(product, now):
+        if product.paused_until is None:
+            return []
+        after = from_ms(product.paused_until)
+    drafted = product.last_slots or {}
+    return [
+        PlannedDate(
+            run.at,
+            [LABELS.get(slot.outlet, slot.outlet) for slot in run.slots],
+            run.note,
+            None
+            if all(as_key(to_ms(run.at)) <= drafted.get(slot.outlet, "") for slot in run.slots)
+            else run.at - lead,
+        )
+        for run in upcoming(plan, after)
+    ]
 
 
 def _saved(product: Product) -> WeeklyPlan:
@@ -103,7 +133,7 @@ def pause(request: HttpRequest, product_id: str) -> HttpResponse:
     now = timezone.now()
     form = PauseForm(_saved(found), now, request.POST)
     if not form.is_valid():
-        messages.error(request, " ".join(form.errors["until"]))
+        messages.error(request, " ".join(map(str, form.errors["until"])))
         return redirect("plan", product_id)
     until = form.cleaned_data["until"]
     try:

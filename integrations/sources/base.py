@@ -62,6 +62,7 @@ class Source(Protocol):
     """A module per source; `integrations.sources.SOURCES` lists them."""
 
     NAME: str
+    LABEL: str
     FOLLOW_ATTRIBUTE: str  # the product's attribute (and sparse index) that `follow_id` matches
     METHODS: tuple[str, ...]  # HTTP methods that its deliveries come with
     SIGNATURE_HEADER: str

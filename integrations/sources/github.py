@@ -30,6 +30,7 @@ from integrations.sources.base import (
 from integrations.sources.noise import bot, merge_of, pull_request_of, why_ignored, why_tag_ignored
 
 NAME = "github"
+LABEL = "GitHub"
 FOLLOW_ATTRIBUTE = "githubRepoId"
 METHODS: tuple[str, ...] = ("POST",)
 SIGNATURE_HEADER = "X-Hub-Signature-256"

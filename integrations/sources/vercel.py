@@ -16,6 +16,7 @@ from integrations.sources.base import Event, Fields, Gone, Received, headline, i
 from integrations.sources.noise import merge_of, why_ignored
 
 NAME = "vercel"
+LABEL = "Vercel"
 FOLLOW_ATTRIBUTE = "vercelProjectId"
 # Vercel has delivered an uninstall by DELETE as well.
 METHODS: tuple[str, ...] = ("POST", "DELETE")

@@ -46,11 +46,11 @@
     field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
     : field.tagName === "SELECT" ? [...field.options].some((option) => option.selected !== option.defaultSelected)
     : "defaultValue" in field && field.type !== "hidden" && field.value !== field.defaultValue;
-  const dirty = (form) => [...form.elements].some(changed);
-  const markDirty = (form) => {
-    const isDirty = dirty(form);
-    form.classList.toggle("is-dirty", isDirty);
-    for (const button of all("[data-dirty-label]", form)) {
+  const dirty = (part) => all("input, select, textarea", part).some(changed);
+  const markDirty = (part) => {
+    const isDirty = all("textarea", part).some(changed);
+    part.classList.toggle("is-dirty", isDirty);
+    for (const button of all("[data-dirty-label]", part)) {
       const label = button.querySelector("span");
       label.dataset.label ??= label.textContent;
       label.textContent = isDirty ? button.dataset.dirtyLabel : label.dataset.label;
@@ -66,9 +66,15 @@
   document.addEventListener("input", (event) => {
     const field = event.target;
     if (field.dataset.counter) countSoon(field);
-    if (field.form?.matches("[data-guard]")) markDirty(field.form);
+    const draft = field.closest(".draft");
+    if (draft) markDirty(draft);
     if (field.tagName === "TEXTAREA") fit(field);
-    if (field.type === "time") field.classList.toggle("is-off", !field.value);
+    if (field.type === "time") {
+      field.classList.toggle("is-off", !field.value);
+      const outlet = field.closest(".outlet");
+      const times = all("input", outlet).filter((input) => input.value).length;
+      outlet.querySelector("[data-count]").textContent = times ? `${times} a week` : "Off";
+    }
   });
 
   // A text area as tall as its text, where the style sheet alone cannot do it.
