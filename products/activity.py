@@ -1,18 +1,16 @@
 """Verbs on activity: what happened, told once, and whether it is a story."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from integrations.deliveries import Taken
 from integrations.sources.base import Event, Gone, Received, Renamed
 from products import catalogue
 from products.tables import Activity, Fact, Product
 from slothpost_site.dynamo import change, get, put_new
-from slothpost_site.moments import as_key, from_ms, to_ms
+from slothpost_site.moments import as_key, to_ms
 from slothpost_site.paging import Page, read_page
 
-# A story can arrive this long after it happened and still be told.
-LATE_ARRIVAL = timedelta(days=14)
 MOST_STORIES = 300
 
 FOLLOWERS = {"github": Product.by_github_repo, "vercel": Product.by_vercel_project}
@@ -153,24 +151,22 @@ def ignore(activity: Activity) -> None:
 
 
 def stories_since(
-    product_id: str, since: float, *, carried: Iterable[str], told: Iterable[str], now: datetime
+    product_id: str, since: float, *, carried: Iterable[str], told: Iterable[str]
 ) -> list[Activity]:
-    """The stories that became stories after `since` (epoch ms) or are `carried`, and are not
-    `told`; oldest first, the newest MOST_STORIES at most."""
-    carried, told = set(carried), set(told)
-    first = as_key(to_ms(from_ms(since) - LATE_ARRIVAL))
-    last = as_key(to_ms(now + timedelta(days=1)))
-    found = Activity.query(
+    """What became a story after `since` (epoch ms), and what is `carried` over from before, but
+    not what is `told`; in the order in which it happened, the newest MOST_STORIES at most.
+
+    When it became one, not when it happened: what arrives late is as new as anything.
+    """
+    newest = Activity.stories.query(
         product_id,
-        range_key_condition=Activity.key.between(first, last),
+        range_key_condition=Activity.story_at > since,
         scan_index_forward=False,
         limit=MOST_STORIES,
     )
-    stories = [
-        activity
-        for activity in found
-        if activity.story_at is not None
-        and (activity.story_at > since or activity.key in carried)
-        and activity.key not in told
-    ]
-    return stories[::-1]
+    stories = {item.key: item for item in newest}
+    for key in set(carried) - set(stories):
+        item = find(product_id, key)
+        if item is not None and item.story_at is not None:
+            stories[key] = item
+    return [stories[key] for key in sorted(set(stories) - set(told))]

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from integrations.writers.base import Brief, Story, Written
-
 from integrations.outlets import text_length, text_limit
 from integrations.writers import composer
+from integrations.writers.base import Brief, Story, Written
 from products import activity, catalogue, posts
 from products.states import State
 from products.tables import Activity, Post, Product
@@ -51,7 +50,7 @@ def write(post: Post, now: datetime) -> None:
     previous = _previous(post)
     untold = _own_untold(post) or _untold_after(previous, product)
     stories = activity.stories_since(
-        product.product_id, untold.since, carried=untold.carried, told=untold.told, now=now
+        product.product_id, untold.since, carried=untold.carried, told=untold.told
     )
     kept = {
         "told_from": untold.since,
