@@ -70,7 +70,7 @@ GITHUB_API_URL = env.str("GITHUB_API_URL", default="https://api.github.com").rst
 # A repository's id is no secret, so by id alone anybody could follow anybody's private work. Only
 # where every user may see every repository, such as a developer's own installation, turn this on.
 FOLLOW_PRIVATE_REPOSITORIES = env.bool("FOLLOW_PRIVATE_REPOSITORIES", default=False)
-WEBHOOK_RATE_LIMIT = env.str("WEBHOOK_RATE_LIMIT", default="600/m")
+WEBHOOK_RATE_LIMIT = env.str("WEBHOOK_RATE_LIMIT", default="60/m")  # unsigned ones, per address
 
 # -- Django --------------------------------------------------------------------------------------
 
@@ -171,6 +171,7 @@ ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "optional"
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 ACCOUNT_PRESERVE_USERNAME_CASING = False
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 
