@@ -71,8 +71,7 @@ def _links(text: str) -> Iterator[tuple[int, int]]:
         at = candidate.end()
         for start, host_start in _starts(text, candidate, done):
             host_end = _host_end(text, host_start, candidate.end(), _LABEL)
-            tail = _TAIL.match(text, host_end)
-            if host_end and tail:
+            if host_end and (tail := _TAIL.match(text, host_end)):
                 yield from _links_at(text, start, host_start, host_end, tail)
                 at = done = tail.end()
                 break
