@@ -21,6 +21,7 @@ from slothpost_site.dynamo import StoreError
 from slothpost_site.moments import from_ms
 
 OLDEST_TICK = timedelta(minutes=3)
+OVERDUE = timedelta(minutes=5)
 
 
 @require_safe
@@ -55,7 +56,7 @@ def find_problems(now: datetime) -> list[str]:
         if lacking:
             problems.append(f"Run `manage.py create_tables`; missing: {', '.join(lacking)}")
         else:
-            problems += _silence(now)
+            problems += [*_silence(now), *_overdue(now)]
     except StoreError as error:
         problems.append(f"DynamoDB does not answer: {type(error).__name__}")
     return problems
@@ -73,6 +74,13 @@ def _silence(now: datetime) -> list[str]:
         for name, report in tick.reports.items()
         if report["error"]
     ]
+
+
+def _overdue(now: datetime) -> list[str]:
+    oldest = ticks.oldest_due_at(now)
+    if oldest is None or now - oldest <= OVERDUE:
+        return []
+    return [f"Work is overdue since {oldest:%Y-%m-%d %H:%M} UTC: `manage.py doctor` says more."]
 
 
 @require_safe

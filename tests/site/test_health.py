@@ -15,7 +15,7 @@ from scheduling import tasks, tick, ticks
 from scheduling.health import find_problems
 from slothpost_site.dynamo import change
 from slothpost_site.moments import from_ms
-from tests.builders import NOW, planned_product
+from tests.builders import NOW, at, planned_product
 from tests.conftest import free_port, use_server
 
 pytestmark = [pytest.mark.usefixtures("store"), pytest.mark.django_db]
@@ -44,6 +44,18 @@ def test_a_tick_that_is_absent_for_three_minutes_is_an_alarm() -> None:
     assert find_problems(NOW + timedelta(minutes=3, seconds=1)) == [
         "The last tick ran 181 s ago: is the worker running?"
     ]
+
+
+def test_work_that_is_overdue_by_five_minutes_is_an_alarm_and_running_again_mends_it() -> None:
+    planned_product()
+    slot = at("2026-01-06 09:01")
+    ticks.record(slot + timedelta(minutes=6), {})
+    assert find_problems(slot + timedelta(minutes=4)) == []
+    assert find_problems(slot + timedelta(minutes=6))[0].startswith(
+        "Work is overdue since 2026-01-06 09:0"
+    )
+    tick.run_tick(slot + timedelta(minutes=6))
+    assert find_problems(slot + timedelta(minutes=6)) == []
 
 
 def test_a_store_that_is_away_is_named() -> None:
@@ -138,7 +150,7 @@ def test_the_doctor_names_what_is_late_set_aside_and_lost(alice: object) -> None
     )  # fmt: skip
     out, error = doctor()
     assert error == "3 things to mend."
-    assert "The oldest due work waits since 1970-01-01 00:00 UTC" in out
+    assert "Work is overdue since 1970-01-01 00:00 UTC" in out
     assert f"product {aside.product_id} set aside 1970-01-01 00:00 UTC: Why." in out
     assert f"product {lost.product_id} has a plan that nothing will run" in out
     assert Product.count(user_id) == 3
