@@ -80,9 +80,10 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """The text in its field: as it was typed, else as it is stored."""
-        typed = self.form["text"].value() if self.form else None
-        return self.stored_text if typed is None else str(typed)
+        """The text in its field: as it was typed if it was, else as it is stored."""
+        if self.form and self.form.was_edited():
+            return str(self.form["text"].value() or "")
+        return self.stored_text
 
     @property
     def differs(self) -> bool:

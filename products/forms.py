@@ -7,7 +7,8 @@ from django import forms
 
 from integrations.outlets import OUTLETS
 from integrations.sources.github import NoSuchRepository, find_repository
-from products.tables import Product
+from products import posts
+from products.tables import Post, Product
 
 # owner/name or its address; a name of dots alone would be another path of GitHub's API
 REPOSITORY = r"(?:https?://github\.com/)?([\w-]+/(?!\.{1,2}/?$)[\w.-]+?)(?:\.git)?/?"
@@ -124,6 +125,11 @@ class TextForm(forms.Form):
 
     def clean_text(self) -> str:
         return tidy(self.cleaned_data["text"])
+
+    def was_edited(self) -> bool:
+        """Whether the text is another than the one that the form was made with."""
+        posted = Post(outlet=self.prefix, text=tidy(self["text"].value() or ""))
+        return bool(posts.text_hash(posted) != self["seen"].value())
 
 
 class DecisionForm(TextForm):

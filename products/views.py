@@ -86,30 +86,29 @@ def post(request: HtmxRequest, slot: str, product_id: str, outlet: str) -> HttpR
         wrong = " ".join(str(error) for errors in form.errors.values() for error in errors)
         return _show(request, found, now, wrong, form, status=422)
     try:
-        said = _decide(request, found, form.cleaned_data, now)
+        said = _decide(request, found, form, now)
     except TextRefused as refused:
-        kept = form if _was_edited(found, form.cleaned_data) else None
-        return _show(request, found, now, str(refused), kept, status=422)
+        return _show(request, found, now, str(refused), form, status=422)
     except Conflict as conflict:
         now_found = post_or_404(request.user.pk, slot, product_id, outlet)
         return _show(request, now_found, now, str(conflict), status=409)
     if request.htmx:
-        return _show(request, found, now)
+        return _show(request, found, now, said=said)
     messages.success(request, said)
     return redirect("review")
 
 
-def _decide(request: HttpRequest, found: Post, asked: dict[str, str], now: datetime) -> str:
+def _decide(request: HttpRequest, found: Post, form: DecisionForm, now: datetime) -> str:
     """Carry out one decision. Returns what was done, in words."""
-    by = f"person {request.user.pk}"
+    by, asked = f"person {request.user.pk}", form.cleaned_data
     match asked["action"]:
         case "save":
-            if not _was_edited(found, asked):
+            if not form.was_edited():
                 return "Nothing was changed."
             posts.edit(found, asked["text"], seen=asked["seen"], now=now, by=by)
             return "Saved. It goes out once you approve it."
         case "approve":
-            _approve(found, asked, now, by)
+            _approve(found, form, now, by)
             return "Approved."
         case "reject":
             reason = asked["reason"].strip()
@@ -128,19 +127,13 @@ def _decide(request: HttpRequest, found: Post, asked: dict[str, str], now: datet
             return "Marked as published."
 
 
-def _approve(found: Post, asked: dict[str, str], now: datetime, by: str) -> None:
+def _approve(found: Post, form: TextForm, now: datetime, by: str) -> None:
     """Approve the text as it stood on the person's page, edits and all."""
-    seen = asked["seen"]
-    if _was_edited(found, asked):
-        posts.edit(found, asked["text"], seen=seen, now=now, by=by)
+    seen = form.cleaned_data["seen"]
+    if form.was_edited():
+        posts.edit(found, form.cleaned_data["text"], seen=seen, now=now, by=by)
         seen = posts.text_hash(found)
     posts.approve(found, seen=seen, send_at=_send_at(found, now), now=now, by=by)
-
-
-def _was_edited(found: Post, asked: dict[str, str]) -> bool:
-    """Whether the text in the form is another than the one that the form was made with."""
-    posted = Post(outlet=found.outlet, text=asked["text"])
-    return posts.text_hash(posted) != asked["seen"]
 
 
 def _send_at(found: Post, now: datetime) -> datetime | None:
@@ -159,12 +152,14 @@ def _show(
     now: datetime,
     error: str = "",
     form: DecisionForm | None = None,
+    *,
+    said: str = "",
     status: int = 200,
 ) -> HttpResponse:
     """The post as it now stands: on its page, or for htmx alone, with the foot of its slot where
     the page it came from has one."""
     product = catalogue.find(found.user_id, found.product_id)
-    context = {"draft": Draft(found, now, product, error, form), "now": now}
+    context = {"draft": Draft(found, now, product, error, form), "now": now, "said": said}
     if not request.htmx:
         return render(request, "products/post.html", context | {"alone": True}, status=status)
     if "slot" in request.GET:
@@ -189,14 +184,13 @@ def approve_slot(request: HttpRequest, slot: str, product_id: str) -> HttpRespon
         if not form.is_valid():
             refused.append(Draft(found, now, product, "This text is far too long.", form))
             continue
-        if Draft(found, now).too_many and not _was_edited(found, form.cleaned_data):
+        if Draft(found, now).too_many and not form.was_edited():
             continue
         try:
-            _approve(found, form.cleaned_data, now, by)
+            _approve(found, form, now, by)
             approved += 1
         except TextRefused as problem:
-            kept = form if _was_edited(found, form.cleaned_data) else None
-            refused.append(Draft(found, now, product, str(problem), kept))
+            refused.append(Draft(found, now, product, str(problem), form))
         except Conflict as problem:
             found = post_or_404(request.user.pk, slot, product_id, outlet)
             refused.append(Draft(found, now, product, str(problem)))

@@ -126,7 +126,9 @@ class PlanForm(forms.Form):
         if self._posted is not None:
             times = self._posted.getlist(f"{outlet}-{weekday}")[:24]
         else:
-            times = [s.time or "" for s in self._stored if (s.outlet, s.weekday) == (outlet, weekday)]
+            times = [
+                s.time or "" for s in self._stored if (s.outlet, s.weekday) == (outlet, weekday)
+            ]
         return Day(outlet, weekday, [text for text in times if text])
 
 

@@ -12,6 +12,7 @@
   // -- length of a text, as its outlet counts it: the server counts, so that both always agree --
   const waiting = new WeakMap();
   const count = async (area) => {
+    if (!area.isConnected) return;
     const counter = document.getElementById(area.dataset.counter);
     waiting.get(area)?.abort();
     const control = new AbortController();
@@ -144,11 +145,22 @@
     zones(within);
   };
   dress(document);
+  document.querySelector("[data-focus]")?.focus();
+
+  // How many texts wait, in the heading of the queue, after one was decided.
+  const recount = () => {
+    const heading = document.querySelector("[data-waiting]");
+    if (!heading) return;
+    const left = all(".slot .draft:not(.is-settled)").length;
+    const { none, one, more } = heading.dataset;
+    heading.textContent = left === 0 ? none : left === 1 ? one : more.replace("#", left);
+  };
 
   // -- after htmx has put something new on the page ---------------------------------------------------
   document.addEventListener("htmx:load", (event) => {
     if (event.target === document.body) return;
     dress(event.target);
+    recount();
     const next = event.target.matches("[data-focus]") ? event.target : event.target.querySelector("[data-focus]");
     if (next) {
       if (next.tabIndex < 0) next.tabIndex = -1;
