@@ -55,9 +55,10 @@ def review(request: HttpRequest) -> HttpResponse:
     )
     drafts = _drafts(page.items, now)
     cards = by_slot(draft for draft in drafts if not draft.went_astray)
+    astray = by_slot(draft for draft in drafts if draft.went_astray)
     context = {
         "now": now,
-        "asks": [draft for draft in drafts if draft.went_astray],
+        "asks": [draft for card in astray for draft in card.drafts],
         "cards": cards,
         "waiting": [draft for card in cards for draft in card.waiting],
         "page": page,
