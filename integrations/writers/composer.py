@@ -48,10 +48,11 @@ def write(brief: Brief) -> Written | None:
     facts = _facts(brief)
     if not facts:
         return None
-    lead, others = facts[0], [fact for fact in facts[1:] if _foldable(fact)]
-    foldable = [part for part in lead.parts if _foldable(part)]
+    lead = facts[0]
+    others = [fact for fact in facts[1:] if _foldable(fact, brief.outlet)]
+    foldable = [part for part in lead.parts if _foldable(part, brief.outlet)]
     link = _link(brief, lead)
-    room = MOST.get(brief.outlet, MOST["bluesky"]) - 1
+    room = MOST.get(brief.outlet, MOST["bluesky"]) - (not lead.parts)
     for told in range(min(room, len(foldable) + len(others)), -1, -1):
         parts = foldable[:told]
         folded = others[: told - len(parts)]
@@ -280,8 +281,9 @@ def _opening(
     if lead.kind == "fix" and alike:
         options = words.FIXES_IN
     if lead.kind == "release":
-        if news := [part.phrase for part in parts if part.kind == "new"]:
-            options, told = words.RELEASE_WITH, _joined(news)
+        if taken := [part.phrase for part in _taken(lead, parts)]:
+            news = parts[0].kind == "new"
+            options, told = (words.RELEASE_WITH if news else words.RELEASE_ABOUT), _joined(taken)
         elif lead.phrase:
             options = words.RELEASE_ABOUT
         if not lead.version:
@@ -301,6 +303,13 @@ def _opening(
         i_low="we" if ours == "We" else "I",
     )
     return f"{mark} {text}".strip()
+
+
+def _taken(lead: Fact, parts: Sequence[Fact]) -> list[Fact]:
+    """The parts of a release that its opening can take in: its news, else what has no verb."""
+    news = [part for part in parts if part.kind == "new"]
+    plainly = [part for part in parts if part.kind == "plain"] if not lead.phrase else []
+    return news or (plainly if plainly == list(parts[: len(plainly)]) else [])
 
 
 def _sentences(facts: Sequence[Fact], also: bool) -> str:
@@ -354,7 +363,8 @@ def _layouts(
     alike = [fact for fact in folded if fact.kind == lead.kind and fact.kind in TOLD_TOGETHER]
     folded = [fact for fact in folded if fact not in alike]
     opening = _opening(brief, lead, parts, alike)
-    unsaid = [part for part in parts if part.kind != "new"]
+    taken = _taken(lead, parts)
+    unsaid = [part for part in parts if part not in taken]
     body = " ".join(
         filter(None, (opening, _sentences(unsaid, False), rest, _sentences(folded, True)))
     )
@@ -413,8 +423,10 @@ def _closed(text: str, link: str, brief: Brief | None = None) -> str:
     return f"{text}\n\n{link}"
 
 
-def _foldable(fact: Fact) -> bool:
-    """Short enough, and made of words, to stand beside others."""
+def _foldable(fact: Fact, outlet: str) -> bool:
+    """Short enough, made of words, and of interest enough to stand beside others."""
+    if fact.quiet and outlet != "changelog":
+        return False
     longest = max(map(len, fact.bullet.split()))
     return len(fact.bullet) <= LONGEST_FOLDED and longest <= LONGEST_WORD
 

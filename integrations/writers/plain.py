@@ -54,6 +54,8 @@ _PREFIX = regex.compile(
 _CREDIT = regex.compile(
     r"\s+by\s+@?[\w\[\]-]{1,60}(?:\s+(?:in|via)\s+\S+)?\s*$|\s+(?:in|via)\s+https?://\S+\s*$"
 )
+_SCOPE = regex.compile(r"^\*\*[a-z0-9_./,-]{1,40}:\*\*\s+")  # as release tools write them
+_HASH = regex.compile(r"\s*\((?:commit )?[0-9a-f]{7,40}\)")
 _BOLD_HEAD = regex.compile(r"^\*\*([^*]{2,60})(?::\*\*|\*\*\s*[:–—])\s")  # noqa: RUF001
 _ENDS = " \t.,;:!-–—|/\\…·*"  # noqa: RUF001
 
@@ -88,9 +90,10 @@ def line(text: str, keep_emoji: bool = False) -> str:
 def item(title: str) -> Item:
     """A title as a person would say it: without prefix, scope, ticket, number and full stop."""
     text = next(iter(title[:LONGEST_BODY].strip().splitlines()), "")
+    text = _SCOPE.sub("", _LINK.sub(r"\1", text))
     bold = _BOLD_HEAD.match(text)
     text = _CREDIT.sub("", text)
-    text = _NUMBER.sub("", _CLOSES.sub("", text) or text)
+    text = _HASH.sub("", _NUMBER.sub("", _CLOSES.sub("", text) or text))
     text, mark = line(text), ""
     while True:
         shorter = _TICKETS.sub("", _LABEL.sub("", text)).strip()

@@ -102,6 +102,7 @@ def test_stories_without_room_are_not_evidence_and_stay_to_be_told() -> None:
 def test_a_story_that_its_owner_insists_on_is_told_when_there_is_no_other() -> None:
     assert told("docs: a guide to self-hosting") == "A guide to self-hosting"
     week = (story("docs: a guide to self-hosting", hours=5), story("Dark mode"))
+    assert written("x", *week).evidence == ("merge:Dark mode",)
     assert text("changelog", *week, link="") == "Dark mode\n\n- A guide to self-hosting"
 
 
@@ -165,6 +166,19 @@ def test_release_notes_give_what_readers_notice() -> None:
     )
 
 
+def test_notes_that_a_release_tool_wrote_lose_scopes_numbers_and_hashes() -> None:
+    notes = (
+        "### Bug Fixes\n\n"
+        "* **editor:** keep the cursor after undo ([#12](https://x.io/12)) ([abc1234](https://x.io/c))\n"
+        "### Features\n\n"
+        "* **map:** hand-drawn routes ([#15](https://x.io/15)), closes [#9](https://x.io/9)\n"
+    )
+    release = story("v1.2.0", "release", version="v1.2.0", body=notes)
+    assert text("changelog", release, link="") == (
+        "Version 1.2.0\n\n- Hand-drawn routes\n- Now keeps the cursor after undo"
+    )
+
+
 def test_release_notes_in_prose_give_their_first_sentence() -> None:
     assert "Recipes can now be scaled to any number of guests." in text(
         "mastodon", *WEEKS["prose release"]
@@ -173,7 +187,7 @@ def test_release_notes_in_prose_give_their_first_sentence() -> None:
 
 def test_what_a_release_has_no_room_for_is_counted() -> None:
     post = text("x", *WEEKS["written release"])
-    assert post.endswith(f"support for passkeys. Plus 4 more.\n\n{LINK}")
+    assert post.endswith(f"It now remembers the last opened folder. Plus 3 more.\n\n{LINK}")
 
 
 @pytest.mark.parametrize(
