@@ -7,6 +7,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twitter_text import parse_tweet
 
 from integrations.outlets import OUTLETS, text_length, text_limit
 
@@ -69,8 +70,7 @@ GAPS = st.sampled_from([" ", "\n", ", ", ": ", " (", ") ", "“", "” ", " — 
 @given(st.lists(st.tuples(WORDS, GAPS).map("".join), max_size=8).map("".join))
 @settings(deadline=None)
 def test_x_agrees_with_the_port_of_twitter_text(text: str) -> None:
-    twitter_text = pytest.importorskip("twitter_text")
-    assert text_length("x", text) == twitter_text.parse_tweet(text).weightedLength
+    assert text_length("x", text) == parse_tweet(text).weightedLength
 
 
 @pytest.mark.parametrize(
