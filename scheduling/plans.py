@@ -6,6 +6,7 @@ gives them all or none.
 
 import zlib
 from datetime import datetime, timedelta
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -114,8 +115,14 @@ def due_at(product_id: str, plan: WeeklyPlan, lead_minutes: int, after: datetime
         "schedule_status": shard_of("active", product_id),
         "next_run_at": to_ms(run_at),
         "next_slot_at": to_ms(slot_at),
-        "tzdata_version": version("tzdata"),
+        "tzdata_version": _tzdata_version(),
     }
+
+
+@cache
+def _tzdata_version() -> str:
+    """The rules that a slot was worked out by; reading it from the package's files is slow."""
+    return version("tzdata")
 
 
 def jitter(product_id: str) -> timedelta:
