@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,18 +27,19 @@ class Command(BaseCommand):
         run_dir = settings.DATA_DIR / "run"
         shutil.rmtree(run_dir, ignore_errors=True)
         run_dir.mkdir(parents=True)
+        (run_dir / "running").touch()
         os.environ.update(
             RUN_DIR=str(run_dir),
             RUN_PYTHON=sys.executable,
             RUN_DYNAMODB=str(dynamodb_is_ours).lower(),
         )
         self.stdout.write("Starting SlothPost. Ctrl-C stops everything.")
-        _supervise(str(settings.BASE_DIR / "supervisord.conf"))
+        _supervise(str(settings.BASE_DIR / "supervisord.conf"), run_dir / "running")
         if not (run_dir / "prepared").exists():
             raise CommandError("Stopped before DynamoDB and the database were ready.")
 
 
-def _supervise(configuration: str) -> None:
+def _supervise(configuration: str, running: Path) -> None:
     """Run supervisord until it is told to stop and nothing is left running.
 
     It gets a session and an output of its own: it would start everything anew when the terminal
@@ -48,14 +50,19 @@ def _supervise(configuration: str) -> None:
     with subprocess.Popen(  # noqa: S603 -- no part of the command comes from outside
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     ) as supervisord:
+
+        def stop(*_: object) -> None:
+            running.unlink(missing_ok=True)
+            supervisord.terminate()
+
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            signal.signal(number, lambda *_: supervisord.terminate())
+            signal.signal(number, stop)
         for line in supervisord.stdout or ():
             try:
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
             except OSError:  # nobody reads on: the terminal or the pipe is gone
-                supervisord.terminate()
+                stop()
 
 
 def _refuse_taken_port(port: int, who: str, setting: str) -> None:
