@@ -1,10 +1,11 @@
 """gunicorn's settings. GUNICORN_CMD_ARGS goes before them: "--bind 0.0.0.0:8000" in a container."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from slothpost_site.settings import PORT
+from slothpost_site.settings import DATA_DIR, PORT
 
 bind = f"127.0.0.1:{PORT}"
 workers = 2
@@ -14,6 +15,22 @@ preload_app = False
 accesslog = None
 loglevel = "warning"
 control_socket_disable = True
+
+
+# Each web process counts by itself; what they leave in this folder, /metrics adds up.
+metrics_dir = DATA_DIR / "metrics"
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics_dir)
+
+
+def on_starting(server: Any) -> None:
+    shutil.rmtree(metrics_dir, ignore_errors=True)
+    metrics_dir.mkdir(parents=True)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    from prometheus_client import multiprocess  # looks for the folder when it is imported
+
+    multiprocess.mark_process_dead(worker.pid)
 
 
 def when_ready(server: Any) -> None:
