@@ -1,7 +1,7 @@
 """The plan page over HTTP: said back first, saved when it is sent again as it was shown."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,7 +14,7 @@ from products.tables import Product
 from scheduling import plans
 from scheduling.weekly import Slot
 from slothpost_site.dynamo import change
-from slothpost_site.moments import as_key
+from slothpost_site.moments import as_key, from_ms
 from tests.builders import make_plan, make_product, planned_product, reread
 from tests.conftest import signed_in
 from tests.pages import HTMX, fields, send, words
@@ -167,7 +167,13 @@ def test_a_plan_is_paused_until_a_day_and_resumed(client: Client, alice: User) -
     client.post(address(product, "plan_pause"), {"until": day.isoformat()})
     found = reread(product)
     assert found.next_slot_at > found.paused_until
-    assert f"Paused until {day.day} {day:%B %Y}" in words(client.get(address(product)))
+    page = words(client.get(address(product)))
+    assert f"Paused until {day.day} {day:%B %Y}" in page
+    dates = [
+        datetime.fromisoformat(at) for at in re.findall(r'<strong><time datetime="(.+?)"', page)
+    ]
+    assert len(dates) == 5
+    assert dates[0] == from_ms(found.next_slot_at)
     client.post(address(product, "plan_resume"))
     assert reread(product).paused_at is None
     assert reread(product).next_slot_at < found.paused_until
