@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from django.urls import reverse
@@ -14,6 +14,8 @@ from products.forms import TextForm, tidy
 from products.states import NEEDS_A_PERSON, State
 from products.tables import Post, Product
 from slothpost_site.moments import as_key, from_ms
+
+OVERDUE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ class Draft:
     def goes_out_now(self) -> bool:
         """Whether an approved post is sent by the next tick."""
         return bool(self.post.send_at) and from_ms(self.post.send_at) <= self.now
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether an approved post should have been sent minutes ago: the clock has stopped."""
+        return self.goes_out_now and self.now - from_ms(self.post.work_at) > OVERDUE
 
     @property
     def waits(self) -> bool:

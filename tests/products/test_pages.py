@@ -1,18 +1,29 @@
 """The developer's pages over HTTP: review, products, activity, history."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from products import catalogue, posts
 from products.states import State
 from products.tables import Post, Product
 from slothpost_site.dynamo import change
 from slothpost_site.moments import as_key, from_ms, to_ms
-from tests.builders import NOW, at, make_post, make_product, make_story, planned_product, reread
+from tests.builders import (
+    NOW,
+    approved_post,
+    at,
+    make_post,
+    make_product,
+    make_story,
+    planned_product,
+    reread,
+)
 from tests.conftest import signed_in
 from tests.pages import HTMX, fields, send, words
 
@@ -119,6 +130,15 @@ def test_an_approved_text_goes_out_at_its_slot(client: Client, product: Product)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     assert (reread(post).state, from_ms(reread(post).send_at)) == (State.APPROVED, FUTURE)
     assert "Take back" in words(client.get("/"))
+
+
+def test_an_approved_post_that_nobody_sends_is_shown_as_overdue(
+    client: Client, product: Product
+) -> None:
+    approved_post(product, slot_at=timezone.now() - timedelta(minutes=4))
+    assert "Overdue" not in words(client.get("/"))
+    approved_post(product, slot_at=timezone.now() - timedelta(minutes=6), outlet="x")
+    assert "<strong>Overdue</strong> since" in words(client.get("/"))
 
 
 def test_what_stands_in_the_field_is_what_is_approved(client: Client, product: Product) -> None:

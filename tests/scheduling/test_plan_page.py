@@ -145,6 +145,23 @@ def test_a_new_plan_begins_with_the_browsers_zone_and_a_saved_one_keeps_its_own(
     assert fields(page)["timezone"] == ["Asia/Tokyo"]
 
 
+def test_a_time_is_meant_in_the_plans_zone_and_shown_in_it_everywhere(
+    client: Client, product: Product
+) -> None:
+    """14:55 in India is 9:25 UTC, and never shown as that."""
+    typed = {"timezone": "Asia/Kolkata", "lead_minutes": "0", "x-3": "14:55"}
+    page = preview(client, product, **typed)
+    assert "Thursday at 14:55 on X (Asia/Kolkata time)." in words(page)
+    send(client, address(product), page, save="")
+    stored = from_ms(reread(product).next_slot_at)
+    assert (stored.weekday(), stored.hour, stored.minute) == (3, 9, 25)
+    for name in ("plan", "product"):
+        shown = words(client.get(address(product, name)))
+        assert "14:55" in shown
+        assert "9:25" not in shown
+    assert fields(client.get(address(product)))["x-3"] == ["14:55", ""]
+
+
 def test_a_slot_nearer_than_its_lead_time_is_drafted_right_away(
     client: Client, product: Product
 ) -> None:
