@@ -29,7 +29,7 @@ class ScheduleIndex(GlobalSecondaryIndex["Product"]):
     class Meta(BaseMeta):
         index_name = "scheduleStatus-nextRunAt-index"
         projection = IncludeProjection(
-            ["plan", "planVersion", "nextSlotAt", "leadMinutes", "lastSlots", "scheduleAttempts"]
+            ["plan", "planVersion", "nextSlotAt", "leadMinutes", "draftedSlots", "scheduleAttempts"]
         )
 
     schedule_status = UnicodeAttribute(hash_key=True, attr_name="scheduleStatus")
@@ -114,7 +114,8 @@ class Product(Table):
     schedule_status = UnicodeAttribute(null=True, attr_name="scheduleStatus")
     next_run_at = NumberAttribute(null=True, attr_name="nextRunAt")
     next_slot_at = NumberAttribute(null=True, attr_name="nextSlotAt")
-    last_slots = JSONAttribute(null=True, attr_name="lastSlots")
+    # Per outlet the slots whose posts were begun, in that order: those to come and the last one.
+    drafted_slots = JSONAttribute(null=True, attr_name="draftedSlots")
     tzdata_version = UnicodeAttribute(null=True, attr_name="tzdataVersion")
 
     # Set aside after repeated failures: shown to the owner and to staff.

@@ -36,7 +36,7 @@ class DueProduct:
     plan: WeeklyPlan
     plan_version: int
     lead: timedelta
-    last_slots: dict[str, str]
+    drafted_slots: dict[str, list[str]]
 
 
 def run_due_products(now: datetime) -> TickReport:
@@ -58,10 +58,11 @@ def _run_one(entry: dict[str, Any], now: datetime) -> bool:
     ids = {"user_id": entry["userId"]["S"], "product_id": entry["productId"]["S"]}
     try:
         product = _read(entry)
-        latest, missed = _slots_due(product, now)
-        for outlet, slot_at in latest.items():
-            _begin_post(product, outlet, slot_at, missed.get(outlet, []), now)
-        _advance(product, latest, now)
+        drafted = {
+            outlet: _begin_posts(product, outlet, slots, now)
+            for outlet, slots in _slots_due(product, now).items()
+        }
+        _advance(product, drafted, now)
     except Conflict:
         logger.info("another tick was quicker, or the plan changed", extra=ids)
     except StoreError:
@@ -85,29 +86,23 @@ def _read(entry: dict[str, Any]) -> DueProduct:
         plan=WeeklyPlan.from_json(entry["plan"]["S"]),
         plan_version=int(entry["planVersion"]["N"]),
         lead=timedelta(minutes=int(entry["leadMinutes"]["N"])),
-        last_slots=json.loads(entry["lastSlots"]["S"]) if "lastSlots" in entry else {},
+        drafted_slots=json.loads(entry["draftedSlots"]["S"]) if "draftedSlots" in entry else {},
     )
 
 
-def _slots_due(product: DueProduct, now: datetime) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """For each outlet the latest slot whose drafts are due, and the slots before it that an
-    outage missed (epoch ms)."""
-    latest: dict[str, int] = {}
-    missed: dict[str, list[int]] = {}
-    start = max(_first_undrafted(product), now - LONGEST_LOOK_BACK)
-    for instant, slots in product.plan.slots_between(start, _drafted_until(product, now)):
-        slot_at = to_ms(instant)
+def _slots_due(product: DueProduct, now: datetime) -> dict[str, list[int]]:
+    """For each outlet its slots (epoch ms, in order) whose drafts are due and not begun."""
+    due: dict[str, list[int]] = {}
+    start = max(_first_slot(product), now - LONGEST_LOOK_BACK)
+    for slot_at, slots in product.plan.slots_between(start, _drafted_until(product, now)):
         for outlet in (slot.outlet for slot in slots):
-            if as_key(slot_at) <= product.last_slots.get(outlet, ""):
-                continue
-            if outlet in latest:
-                missed.setdefault(outlet, []).append(latest[outlet])
-            latest[outlet] = slot_at
-    return latest, missed
+            if as_key(to_ms(slot_at)) not in product.drafted_slots.get(outlet, []):
+                due.setdefault(outlet, []).append(to_ms(slot_at))
+    return due
 
 
-def _first_undrafted(product: DueProduct) -> datetime:
-    """The moment after which slots have no draft yet."""
+def _first_slot(product: DueProduct) -> datetime:
+    """The moment after which slots are looked for."""
     before = from_ms(product.slot_at) - timedelta(milliseconds=1)
     if product.plan.next_slot_at(before) == from_ms(product.slot_at):
         return before
@@ -120,31 +115,40 @@ def _drafted_until(product: DueProduct, now: datetime) -> datetime:
     return now + product.lead - plans.jitter(product.product_id)
 
 
-def _begin_post(
-    product: DueProduct, outlet: str, slot_at: int, missed: list[int], now: datetime
-) -> None:
-    previous = product.last_slots.get(outlet)
-    posts.begin(
-        product.user_id,
-        product.product_id,
-        outlet,
-        slot_at,
-        work_at=product.run_at,
-        previous_slot_at=parse_key(previous) if previous else None,
-        missed_slots=missed,
-        now=now,
-    )
+def _begin_posts(product: DueProduct, outlet: str, slots: list[int], now: datetime) -> list[str]:
+    """Begin the posts of an outlet's due slots. Returns its drafted slots as they are to be kept.
+
+    A slot to come gets its post. Of those that passed while nobody looked, the latest alone does,
+    and none if one is to come: after an outage there is one post, which says what it stands for.
+    """
+    to_come = [slot_at for slot_at in slots if slot_at > to_ms(now)]
+    passed = slots[: len(slots) - len(to_come)]
+    chosen = to_come or passed[-1:]
+    missed = [slot_at for slot_at in passed if slot_at not in chosen]
+    drafted = list(product.drafted_slots.get(outlet, []))
+    for place, slot_at in enumerate(chosen):
+        posts.begin(
+            product.user_id,
+            product.product_id,
+            outlet,
+            slot_at,
+            work_at=product.run_at + place,  # in their order, since each begins where one ended
+            previous_slot_at=parse_key(drafted[-1]) if drafted else None,
+            missed_slots=missed if place == 0 else [],
+            now=now,
+        )
+        drafted.append(as_key(slot_at))
+    return [slot for slot in drafted[:-1] if slot > as_key(to_ms(now))] + drafted[-1:]
 
 
-def _advance(product: DueProduct, latest: dict[str, int], now: datetime) -> None:
+def _advance(product: DueProduct, drafted: dict[str, list[str]], now: datetime) -> None:
     """Move to the first slot that is not yet due, in one step however late this is."""
-    drafted = {outlet: as_key(slot_at) for outlet, slot_at in latest.items()}
     lead_minutes = int(product.lead / timedelta(minutes=1))
     after = max(_drafted_until(product, now), from_ms(product.slot_at))
     change_unread(
         Product(product.user_id, product.product_id),
         (Product.next_run_at == product.run_at) & (Product.plan_version == product.plan_version),
-        last_slots={**product.last_slots, **drafted},
+        drafted_slots={**product.drafted_slots, **drafted},
         paused_at=None,
         paused_until=None,
         **plans.HEALTHY,

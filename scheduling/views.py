@@ -103,14 +103,14 @@ def _dates(product: Product, plan: WeeklyPlan, lead: timedelta, now: datetime) -
         if product.paused_until is None:
             return []
         after = from_ms(product.paused_until)
-    drafted = product.last_slots or {}
+    drafted = product.drafted_slots or {}
     return [
         PlannedDate(
             run.at,
             [LABELS.get(slot.outlet, slot.outlet) for slot in run.slots],
             run.note,
             None
-            if all(as_key(to_ms(run.at)) <= drafted.get(slot.outlet, "") for slot in run.slots)
+            if all(as_key(to_ms(run.at)) in drafted.get(slot.outlet, []) for slot in run.slots)
             else run.at - lead,
         )
         for run in upcoming(plan, after)

@@ -1,8 +1,8 @@
 """Write a drafting post: the stories since its outlet was last told, as a text for that outlet.
 
 Which stories are new is a chain: each post keeps the time whose stories it had, and what it told.
-A post whose predecessor was never decided takes that one's time and stories over; one whose
-predecessor was decided begins where that one ended.
+A post whose predecessor was not decided by its slot takes that one's time and stories over; any
+other begins where its predecessor ended.
 """
 
 import logging
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 # A story may be written a moment after the draft that was drawn up to its time.
 OVERLAP = timedelta(minutes=10)
 LONGEST_CHAIN = 20
+ONE_MORE_MINUTE = timedelta(minutes=1)
+UNDECIDED = frozenset({State.AWAITING_REVIEW, State.SUPERSEDED, State.DRAFTING})
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,14 @@ def write(post: Post, now: datetime) -> None:
     if product is None:
         posts.skip(post, "The product is gone.", now=now)
         return
-    if (product.last_slots or {}).get(post.outlet, "") > as_key(post.slot_at):
+    if _is_passed_over(post, product, now):
         posts.skip(post, "A newer draft tells its stories.", now=now)
         return
     previous = _previous(post)
-    untold = _own_untold(post) or _untold_after(previous, product)
+    if previous is not None and previous.state == State.DRAFTING and not _is_over(previous, now):
+        posts.postpone(post, until=now + ONE_MORE_MINUTE)  # it begins where that one will end
+        return
+    untold = _own_untold(post) or _untold_after(previous, product, now)
     stories = activity.stories_since(
         product.product_id, untold.since, carried=untold.carried, told=untold.told
     )
@@ -61,10 +66,11 @@ def write(post: Post, now: datetime) -> None:
     }
     written = _compose(product, post, stories)
     if written is None:
-        posts.skip(post, "A quiet week: nothing new since the last post.", now=now, **kept)
+        posts.skip(post, "A quiet week: nothing new since the last draft.", now=now, **kept)
         return
-    if previous is not None and previous.state == State.AWAITING_REVIEW:
-        _take_over(previous, now)
+    if previous is not None and previous.state == State.AWAITING_REVIEW and _is_over(previous, now):
+        # Raises WrongState when it was decided this very moment: then the stories are counted anew.
+        posts.supersede(previous, "A newer draft took over its stories.", now=now)
     told = set(written.evidence)
     posts.fill(
         post,
@@ -90,15 +96,29 @@ def _own_untold(post: Post) -> Untold | None:
     return Untold(int(post.told_from), tuple(post.already_told or ()), tuple(had))
 
 
-def _untold_after(previous: Post | None, product: Product) -> Untold:
-    """Where the stories begin for the post that follows `previous`."""
+def _is_over(post: Post, now: datetime) -> bool:
+    return bool(post.slot_at <= to_ms(now))
+
+
+def _is_passed_over(post: Post, product: Product, now: datetime) -> bool:
+    """Whether the post comes too late: its slot is over, and a later one has its post begun."""
+    begun = (product.drafted_slots or {}).get(post.outlet, [])
+    return _is_over(post, now) and max(begun, default="") > as_key(post.slot_at)
+
+
+def _untold_after(previous: Post | None, product: Product, now: datetime) -> Untold:
+    """Where the stories begin for the post that follows `previous`.
+
+    A draft that nobody decided by its slot is taken over with its stories; one whose slot is
+    still to come keeps them.
+    """
     for _ in range(LONGEST_CHAIN):
         if previous is None:
             return Untold(int(product.created_at))
         if previous.told_from is None:  # never written: look at what came before it
             previous = _previous(previous)
             continue
-        if previous.state in {State.AWAITING_REVIEW, State.SUPERSEDED, State.DRAFTING}:
+        if previous.state in UNDECIDED and _is_over(previous, now):
             return _own_untold(previous) or Untold(int(previous.told_from))
         return Untold(
             int(previous.told_until) - int(OVERLAP / timedelta(milliseconds=1)),
@@ -106,14 +126,6 @@ def _untold_after(previous: Post | None, product: Product) -> Untold:
             tuple(previous.left_over or ()),
         )
     return Untold(int(product.created_at))
-
-
-def _take_over(previous: Post, now: datetime) -> None:
-    """Replace the unreviewed draft whose stories the new one tells.
-
-    Raises WrongState when it was decided this very moment: then the stories are counted anew.
-    """
-    posts.supersede(previous, "A newer draft took over its stories.", now=now)
 
 
 def _compose(product: Product, post: Post, stories: list[Activity]) -> Written | None:

@@ -243,5 +243,6 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"pynamodb": {"level": "WARNING"}},
+    # Said once a minute for as long as all is well: the tick's own record says more.
+    "loggers": {"pynamodb": {"level": "WARNING"}, "django-q": {"level": "WARNING"}},
 }

@@ -173,8 +173,8 @@ def test_a_slot_nearer_than_its_lead_time_is_drafted_right_away(
 def test_a_slot_that_has_its_draft_says_so(client: Client, alice: User) -> None:
     every_day = [(day, "09:00", "changelog") for day in range(7)]
     product = planned_product(*every_day, user_id=str(alice.pk), now=timezone.now())
-    drafted = {"changelog": as_key(reread(product).next_slot_at)}
-    change(product, None, last_slots=drafted)
+    drafted = {"changelog": [as_key(reread(product).next_slot_at)]}
+    change(product, None, drafted_slots=drafted)
     assert words(client.get(address(product))).count("Its draft is written.") == 1
 
 

@@ -85,7 +85,7 @@ def outcome(products: list[Product]) -> list[object]:
     seen: list[object] = []
     for product in products:
         product = reread(product)
-        seen.append((product.user_id, product.next_slot_at, product.last_slots))
+        seen.append((product.user_id, product.next_slot_at, product.drafted_slots))
         seen += [
             (post.outlet, post.slot_at, str(post.state), post.text, len(post.evidence or []))
             for post in Post.query(product.user_id)

@@ -7,10 +7,11 @@ import pytest
 from products import activity, catalogue, posts
 from products.states import State
 from products.tables import Post, Product
+from scheduling import plans
 from scheduling.due import run_due_products
 from scheduling.publishing import run_due_posts
 from slothpost_site.moments import to_ms
-from tests.builders import at, make_event, planned_product, reread
+from tests.builders import at, make_event, make_plan, make_product, planned_product, reread
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -128,7 +129,7 @@ def test_a_quiet_week_is_skipped_and_says_so() -> None:
     post = post_of(0)
     assert (post.state, post.reason) == (
         State.SKIPPED,
-        "A quiet week: nothing new since the last post.",
+        "A quiet week: nothing new since the last draft.",
     )
     assert (list(Post.open_for.query("1")), list(Post.work.query("active"))) == ([], [])
 
@@ -202,6 +203,62 @@ def test_a_post_written_late_leaves_its_stories_to_the_newer_one() -> None:
     run_due_posts(WEEKS[1])
     assert (post_of(0).state, post_of(1).state) == (State.SKIPPED, State.AWAITING_REVIEW)
     assert told(post_of(1)) == {first}
+
+
+def test_a_slot_added_before_a_drafted_one_tells_what_is_new_and_nothing_twice() -> None:
+    product = planned_product((3, "09:00", "changelog"), lead=timedelta(days=1))
+    first = happen(product, 1, at("2026-01-06 15:00"))
+    tick(at("2026-01-07 09:01"))
+    second = happen(product, 2, at("2026-01-07 09:30"))
+    plan = make_plan((2, "18:00", "changelog"), (3, "09:00", "changelog"))
+    plans.set_plan(
+        product, plan, lead=timedelta(days=1), version_seen=1, now=at("2026-01-07 10:00")
+    )
+    tick(at("2026-01-07 10:01"))
+    found = {str(post.key)[:8]: post for post in Post.query("1")}
+    assert {key: told(post) for key, post in found.items()} == {
+        "20260107": {second},
+        "20260108": {first},
+    }
+    for post in found.values():
+        approve(post, at("2026-01-07 11:00"))
+    third = happen(product, 3, at("2026-01-09 15:00"))
+    tick(at("2026-01-13 18:01"))
+    assert told(next(post for post in Post.query("1") if post.key[:8] == "20260114")) == {third}
+
+
+def test_a_draft_whose_slot_is_to_come_keeps_its_stories_from_the_next_one() -> None:
+    """With a lead longer than the gap between slots, two drafts wait: each for its own slot."""
+    product = planned_product(
+        (1, "09:00", "changelog"), (2, "09:00", "changelog"), lead=timedelta(days=2),
+        now=at("2026-01-04 09:00"),
+    )  # fmt: skip
+    first = happen(product, 1, at("2026-01-04 10:00"))
+    tick(at("2026-01-04 11:00"))
+    second = happen(product, 2, at("2026-01-05 08:00"))
+    tick(at("2026-01-05 09:02"))
+    found = {str(post.key)[:8]: post for post in Post.query("1")}
+    assert {key: (str(post.state), told(post)) for key, post in found.items()} == {
+        "20260106": ("awaiting_review", {first}),
+        "20260107": ("awaiting_review", {second}),
+    }
+
+
+def test_several_slots_within_the_lead_time_all_get_their_posts_in_order() -> None:
+    every_day = [(day, "09:00", "changelog") for day in range(7)]
+    product = make_product()
+    first = happen(product, 1, at("2026-01-05 13:00"))
+    plans.set_plan(
+        product, make_plan(*every_day), lead=timedelta(days=2), version_seen=0,
+        now=at("2026-01-05 14:00"),
+    )  # fmt: skip
+    tick(at("2026-01-05 14:01"))
+    found = [(str(post.key)[:8], str(post.state), told(post)) for post in Post.query("1")]
+    assert found == [
+        ("20260106", "awaiting_review", {first}),
+        ("20260107", "skipped", set()),
+    ]
+    assert [post.missed_slots for post in Post.query("1")] == [None, None]
 
 
 def test_the_post_of_a_product_that_is_gone_ends() -> None:
