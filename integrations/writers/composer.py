@@ -437,17 +437,17 @@ def _shortened(brief: Brief, text: str, link: str, keys: tuple[str, ...]) -> Wri
         whole = _closed(text, ending)
         if brief.length(whole) <= brief.limit:
             return Written(whole, keys)
-        for cut in _cuts(text):
+        for cut in _cuts(text, most_words=brief.limit // 2 + 1):
             shorter = _closed(cut, ending)
             if brief.length(shorter) <= brief.limit:
                 return Written(shorter, keys)
     return None
 
 
-def _cuts(text: str) -> Iterator[str]:
+def _cuts(text: str, most_words: int) -> Iterator[str]:
     """Ever fewer words, and of a first word that fills everything ever fewer graphemes."""
     split = text.split()
-    for count in range(len(split) - 1, 0, -1):
+    for count in range(min(len(split) - 1, most_words), 0, -1):
         yield " ".join(split[:count]).rstrip(" ,.;:–—-") + ELLIPSIS  # noqa: RUF001
     graphemes = regex.findall(r"\X", split[0][:10_000])
     size = len(graphemes)
