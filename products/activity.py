@@ -14,6 +14,8 @@ from slothpost_site.paging import Page, read_page
 MOST_STORIES = 300
 
 FOLLOWERS = {"github": Product.by_github_repo, "vercel": Product.by_vercel_project}
+FOLLOWS = {"github": "github_repo_id", "vercel": "vercel_project_id"}
+LINKS = {"github": catalogue.follow_repository, "vercel": catalogue.follow_vercel_project}
 
 
 # -- taking ----------------------------------------------------------------------------------------
@@ -32,10 +34,8 @@ def take(source: str, received: Received, now: datetime) -> list[Taken]:
 
 def _take_for(follower: Product, source: str, received: Received, now: datetime) -> str:
     """What became of the delivery for one product, in words."""
-    if isinstance(received.upkeep, Renamed):
-        return _rename(follower, source, received.upkeep)
-    if isinstance(received.upkeep, Gone):
-        return _unfollow(follower, source, received.upkeep)
+    if received.upkeep is not None:
+        return _keep_up(follower, source, received, received.upkeep)
     if not received.events:
         return received.note or "nothing to record"
     stories = ignored = known = 0
@@ -61,26 +61,16 @@ def _plural(what: str, count: int) -> str:
     return "stories" if what == "story" and count > 1 else what
 
 
-def _rename(follower: Product, source: str, renamed: Renamed) -> str:
+def _keep_up(follower: Product, source: str, received: Received, upkeep: Renamed | Gone) -> str:
+    """Rename or end the link, if the product still has it: the index may lag behind."""
     product = catalogue.find(follower.user_id, follower.product_id)
-    if product is None:
-        return "the product is gone"
-    if source == "github":
-        catalogue.follow_repository(product, product.github_repo_id, renamed.name)
-    else:
-        catalogue.follow_vercel_project(product, product.vercel_project_id, renamed.name)
-    return f"now called {renamed.name}"
-
-
-def _unfollow(follower: Product, source: str, gone: Gone) -> str:
-    product = catalogue.find(follower.user_id, follower.product_id)
-    if product is None:
-        return "the product is gone"
-    if source == "github":
-        catalogue.follow_repository(product, None, None)
-    else:
-        catalogue.follow_vercel_project(product, None, None)
-    return f"no longer followed: {gone.reason}"
+    if product is None or getattr(product, FOLLOWS[source]) != received.follow_id:
+        return "no longer followed"
+    if isinstance(upkeep, Renamed):
+        LINKS[source](product, received.follow_id, upkeep.name)
+        return f"now called {upkeep.name}"
+    LINKS[source](product, None, None)
+    return f"no longer followed: {upkeep.reason}"
 
 
 def record(product_id: str, event: Event, now: datetime) -> bool:
@@ -150,23 +140,22 @@ def ignore(activity: Activity) -> None:
     )
 
 
-def stories_since(
-    product_id: str, since: float, *, carried: Iterable[str], told: Iterable[str]
-) -> list[Activity]:
-    """What became a story after `since` (epoch ms), and what is `carried` over from before, but
-    not what is `told`; in the order in which it happened, the newest MOST_STORIES at most.
+def stories_since(product_id: str, since: float) -> list[Activity]:
+    """What became a story after `since` (epoch ms), in the order in which it happened, the newest
+    MOST_STORIES at most.
 
     When it became one, not when it happened: what arrives late is as new as anything.
     """
-    newest = Activity.stories.query(
+    found = Activity.stories.query(
         product_id,
         range_key_condition=Activity.story_at > since,
         scan_index_forward=False,
         limit=MOST_STORIES,
     )
-    stories = {item.key: item for item in newest}
-    for key in set(carried) - set(stories):
-        item = find(product_id, key)
-        if item is not None and item.story_at is not None:
-            stories[key] = item
-    return [stories[key] for key in sorted(set(stories) - set(told))]
+    return sorted(found, key=lambda item: item.key)
+
+
+def stories_of(product_id: str, keys: Iterable[str]) -> list[Activity]:
+    """Those of these activities that are stories still, in the order in which they happened."""
+    found = (find(product_id, key) for key in sorted(keys))
+    return [item for item in found if item is not None and item.story_at is not None]

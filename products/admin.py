@@ -107,7 +107,7 @@ class PostAdmin(TableAdmin):
             ("Published", when(item.published_at)),
             ("Permalink", urlize(item.permalink or "")),
             ("Text", item.text),
-            ("Rests on", "\n".join(item.evidence or ())),
+            ("Rests on", "\n".join(fact["title"] for fact in item.evidence or ())),
             ("History", _history(item)),
         ]
 

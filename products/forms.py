@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from integrations.outlets import OUTLETS
+from integrations.sources.base import UNPRINTABLE
 from integrations.sources.github import NoSuchRepository, find_repository
 from products import posts
 from products.tables import Post, Product
@@ -71,6 +72,14 @@ class ProductForm(forms.Form):
         ],
         initial=120,
     )
+
+    def clean(self) -> dict[str, Any]:
+        """The fields without what cannot be printed, and so cannot stand in a feed either."""
+        cleaned = super().clean() or {}
+        return {
+            name: UNPRINTABLE.sub("", value) if isinstance(value, str) else value
+            for name, value in cleaned.items()
+        }
 
     @staticmethod
     def initial_of(product: Product) -> dict[str, Any]:
@@ -153,4 +162,4 @@ class TextLengthForm(forms.Form):
 
 def tidy(text: str) -> str:
     """A text as it is kept: browsers send line ends their own way, and edges hold no words."""
-    return text.replace("\r\n", "\n").strip()
+    return UNPRINTABLE.sub("", text.replace("\r\n", "\n")).strip()

@@ -21,6 +21,7 @@ from slothpost_site.dynamo import Conflict, change, put_new, shard_of
 from slothpost_site.moments import as_key, from_ms, to_ms
 
 MACHINE = "slothpost"
+MOST_OTHERS = 100
 
 
 class WrongState(Conflict):
@@ -45,6 +46,21 @@ def key_of(slot_at: float, product_id: str, outlet: str) -> str:
 
 def find(user_id: str, slot_at: float, product_id: str, outlet: str) -> Post | None:
     return dynamo.get(Post, user_id, key_of(slot_at, product_id, outlet))
+
+
+def others_of_outlet(post: Post) -> list[Post]:
+    """The outlet's other posts, newest slot first, MOST_OTHERS at most. Those that may still
+    change, and the one begun before this, are as they are now, not as an index has them."""
+    listed = Post.of_outlet.query(post.product_outlet, scan_index_forward=False, limit=MOST_OTHERS)
+    found = {other.key: other for other in listed}
+    unsure = {key for key, other in found.items() if other.state not in FINAL}
+    if post.previous_slot_at is not None:
+        unsure.add(key_of(post.previous_slot_at, post.product_id, post.outlet))
+    for key in unsure - {post.key}:
+        if current := dynamo.get(Post, post.user_id, key):
+            found[key] = current
+    found.pop(post.key, None)
+    return sorted(found.values(), key=lambda other: -other.slot_at)
 
 
 def text_hash(post: Post) -> str:
@@ -94,6 +110,7 @@ def begin(
             key=key_of(slot_at, product_id, outlet),
             product_id=product_id,
             outlet=outlet,
+            product_outlet=f"{product_id}#{outlet}",
             slot_at=slot_at,
             state=State.DRAFTING,
             review_user_id=user_id,
@@ -123,6 +140,11 @@ def fail_writing(post: Post, why: str, *, now: datetime) -> None:
 def supersede(post: Post, why: str, *, now: datetime) -> None:
     """A newer draft takes over an unreviewed one and its stories."""
     _move(post, {State.AWAITING_REVIEW}, State.SUPERSEDED, why=why, now=now, reason=why)
+
+
+def renew(post: Post, *, lease: str, until: datetime) -> None:
+    """Take over a post whose lease lapsed, still publishing."""
+    postpone(post, until=until, lease=lease)
 
 
 def claim(post: Post, *, lease: str, until: datetime, now: datetime) -> None:
@@ -301,6 +323,9 @@ def rewrite(post: Post, *, now: datetime, by: str) -> None:
         by=by,
         now=now,
         work_at=to_ms(now),
+        approved_hash=None,
+        approved_at=None,
+        send_at=None,
         variation=int(post.variation) + 1,
         attempts=0,
     )

@@ -222,6 +222,17 @@ class ReviewIndex(GlobalSecondaryIndex["Post"]):
     slot_at = NumberAttribute(range_key=True, attr_name="slotAt")
 
 
+class OutletIndex(GlobalSecondaryIndex["Post"]):
+    """What has this outlet of this product been told, and what does it still hold?"""
+
+    class Meta(BaseMeta):
+        index_name = "productOutlet-slotAt-index"
+        projection = IncludeProjection(["state", "evidence"])
+
+    product_outlet = UnicodeAttribute(hash_key=True, attr_name="productOutlet")
+    slot_at = NumberAttribute(range_key=True, attr_name="slotAt")
+
+
 class PostTroubleIndex(GlobalSecondaryIndex["Post"]):
     """Which posts failed, or may or may not be out?"""
 
@@ -243,6 +254,7 @@ class Post(Table):
     key = UnicodeAttribute(range_key=True, attr_name="slotAt#productId#outlet")
     product_id = UnicodeAttribute(attr_name="productId")
     outlet = UnicodeAttribute()
+    product_outlet = UnicodeAttribute(attr_name="productOutlet")
     slot_at = NumberAttribute(attr_name="slotAt")
     state = UnicodeAttribute()
     # Every move of the post, oldest first: JSON objects with at, from, to, by and why.
@@ -255,14 +267,10 @@ class Post(Table):
     trouble_status = UnicodeAttribute(null=True, attr_name="troubleStatus")
     trouble_at = NumberAttribute(null=True, attr_name="troubleAt")
 
-    # The text and what it rests on. `told_from`..`told_until` is the time whose stories it had.
+    # The text and what it rests on.
     text = UnicodeAttribute(null=True)
     evidence = JSONAttribute(null=True)
     previous_slot_at = NumberAttribute(null=True, attr_name="previousSlotAt")
-    told_from = NumberAttribute(null=True, attr_name="toldFrom")
-    told_until = NumberAttribute(null=True, attr_name="toldUntil")
-    already_told = JSONAttribute(null=True, attr_name="alreadyTold")
-    left_over = JSONAttribute(null=True, attr_name="leftOver")
     variation = NumberAttribute(attr_name="variation", default=0)
     missed_slots = JSONAttribute(null=True, attr_name="missedSlots")
 
@@ -283,4 +291,5 @@ class Post(Table):
 
     work = WorkIndex()
     open_for = ReviewIndex()
+    of_outlet = OutletIndex()
     in_trouble = PostTroubleIndex()

@@ -179,8 +179,9 @@ def approve_slot(request: HttpRequest, slot: str, product_id: str) -> HttpRespon
     product = product_or_404(request.user.pk, product_id)
     now, by = timezone.now(), f"person {request.user.pk}"
     approved, refused = 0, []
-    for outlet in request.POST.getlist("outlet"):
-        found = post_or_404(request.user.pk, slot, product_id, outlet)
+    outlets = request.POST.getlist("outlet")
+    for found in [post_or_404(request.user.pk, slot, product_id, outlet) for outlet in outlets]:
+        outlet = found.outlet
         form = TextForm(request.POST, prefix=outlet)
         if not form.is_valid():
             refused.append(Draft(found, now, product, "This text is far too long.", form))

@@ -149,8 +149,6 @@ def _advance(product: DueProduct, drafted: dict[str, list[str]], now: datetime) 
         Product(product.user_id, product.product_id),
         (Product.next_run_at == product.run_at) & (Product.plan_version == product.plan_version),
         drafted_slots={**product.drafted_slots, **drafted},
-        paused_at=None,
-        paused_until=None,
         **plans.HEALTHY,
         **plans.due_at(product.product_id, product.plan, lead_minutes, after),
     )
@@ -166,11 +164,11 @@ def _count_failure(entry: dict[str, Any], error: Exception, now: datetime) -> No
     try:
         change_unread(
             Product(entry["userId"]["S"], entry["productId"]["S"]),
-            Product.next_run_at == int(entry["nextRunAt"]["N"]),
+            Product.next_run_at == json.loads(entry["nextRunAt"]["N"]),
             **values,
         )
-    except Conflict:
-        logger.info("changed meanwhile", extra={"product_id": entry["productId"]["S"]})
+    except (Conflict, StoreError):
+        logger.exception("not counted", extra={"product_id": entry["productId"]["S"]})
 
 
 def explain(error: Exception) -> str:

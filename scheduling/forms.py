@@ -80,7 +80,7 @@ class PlanForm(forms.Form):
         coerce=int,
         initial=720,
     )
-    version = forms.IntegerField(widget=forms.HiddenInput)
+    version = forms.IntegerField(max_value=2**53, widget=forms.HiddenInput)
     previewed = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, product: Product, data: QueryDict | None = None) -> None:

@@ -50,7 +50,7 @@ def find_problems(now: datetime) -> list[str]:
     try:
         connection.ensure_connection()
     except DatabaseError as error:
-        problems.append(f"Django's database does not answer: {error}")
+        problems.append(f"Django's database does not answer: {type(error).__name__}")
     try:
         lacking = provisioning.missing()
         if lacking:
@@ -66,11 +66,16 @@ def _silence(now: datetime) -> list[str]:
     tick = ticks.latest()
     if tick is None:
         return ["No tick has run yet: is the worker running?"]
+    if tick.shards > settings.SCHEDULE_SHARDS:
+        return [
+            f"SCHEDULE_SHARDS was {tick.shards:.0f} and is {settings.SCHEDULE_SHARDS} now: work"
+            " lies where nobody looks. Set it back."
+        ]
     age = now - from_ms(tick.started_at)
     if age > OLDEST_TICK:
         return [f"The last tick ran {age.total_seconds():.0f} s ago: is the worker running?"]
     return [
-        f"The last tick's step '{name}' failed: {report['error']}"
+        f"The last tick's step '{name}' failed: {report['error'].partition(':')[0]}"
         for name, report in tick.reports.items()
         if report["error"]
     ]

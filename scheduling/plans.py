@@ -95,6 +95,13 @@ def is_lost(product: Product, now: datetime) -> bool:
         return True
 
 
+def _first_open(product: Product, now: datetime) -> datetime:
+    """The moment after which slots count: one that is overdue is not lost by saving a plan."""
+    if product.next_run_at is None or product.next_run_at > to_ms(now):
+        return now
+    return min(now, from_ms(product.next_slot_at) - timedelta(milliseconds=1))
+
+
 NOT_DUE: dict[str, Any] = {"schedule_status": None, "next_run_at": None, "next_slot_at": None}
 HEALTHY: dict[str, Any] = {
     "schedule_attempts": None,
@@ -135,7 +142,7 @@ def _due_while(
 ) -> dict[str, Any]:
     """`due_at`, with a running pause kept."""
     if not is_paused(product, now):
-        return due_at(product.product_id, plan, lead_minutes, now)
+        return due_at(product.product_id, plan, lead_minutes, _first_open(product, now))
     if product.paused_until is None:
         return NOT_DUE
     return due_at(product.product_id, plan, lead_minutes, from_ms(product.paused_until))

@@ -86,8 +86,8 @@ def _count_failure(post: Post, now: datetime) -> None:
             )
         elif post.state == State.APPROVED:
             posts.miss(post, "It could not be sent. Try again, or reject it.", now=now)
-    except Conflict:
-        logger.info("somebody else was quicker", extra={"post": post.key})
+    except (Conflict, StoreError):
+        logger.exception("not counted", extra={"post": post.key})
 
 
 # -- publishing ------------------------------------------------------------------------------------
@@ -123,15 +123,18 @@ def _why_not_by_itself(post: Post, product: Product, outlet: Outlet, now: dateti
             f"Yours to post: SlothPost cannot post to {outlet.label} yet. Copy the text,"
             " post it, and mark it as published."
         )
-    late = now - from_ms(post.send_at)
-    limit = timedelta(minutes=int(product.late_limit_minutes))
-    if late > limit and not post.attempts:
-        hours = late / timedelta(hours=1)
-        return (
-            f"SlothPost was not running at its time and came {hours:.1f} hours late, more than"
-            f" this product allows. Send it now, or reject it."
-        )
-    return None
+    return _lateness(post, product, now)
+
+
+def _lateness(post: Post, product: Product, now: datetime) -> str | None:
+    """How late this is, if that is more than its product allows."""
+    late = now - from_ms(post.work_at)  # of a second try, the time that it was planned for
+    if late <= timedelta(minutes=int(product.late_limit_minutes)):
+        return None
+    return (
+        f"SlothPost was not running at its time and came {late / timedelta(hours=1):.1f} hours"
+        " late, more than this product allows. Send it now, or reject it."
+    )
 
 
 def _send(post: Post, approved: Approved, outlet: Outlet, now: datetime) -> None:
@@ -148,6 +151,8 @@ def _send(post: Post, approved: Approved, outlet: Outlet, now: datetime) -> None
         _try_later(post, later, now)
     except Unknown as unknown:
         posts.mark_unconfirmed(post, str(unknown), now=now)
+    except StoreError:
+        raise  # nor could the outcome be written: it is found out when the lease lapses
     except Exception as error:
         # An error that the outlet did not classify says nothing about what was sent.
         posts.mark_unconfirmed(
@@ -187,14 +192,18 @@ def _wait_for_next_slot(post: Post, product: Product, now: datetime) -> None:
 
 def _recover(post: Post, now: datetime) -> None:
     """The lease lapsed: whoever held it died between the call and its outcome."""
-    if OUTLETS[post.outlet].repeatable:
-        posts.put_back(post, "asked again: a repeat is safe there", retry_at=now, now=now)
+    product = catalogue.find(post.user_id, post.product_id)
+    outlet = OUTLETS[post.outlet]
+    if product is None or not outlet.repeatable or _lateness(post, product, now):
+        posts.mark_unconfirmed(
+            post,
+            "SlothPost stopped while sending this: it may be out. Look, then say which.",
+            now=now,
+        )
         return
-    posts.mark_unconfirmed(
-        post,
-        "SlothPost stopped while sending this: it may be out. Look, then say which.",
-        now=now,
-    )
+    # Still publishing, so that nobody takes back meanwhile what may be out already.
+    posts.renew(post, lease=secrets.token_hex(8), until=now + LEASE)
+    _send(post, _approved(post, product), outlet, now)
 
 
 def _approved(post: Post, product: Product) -> Approved:

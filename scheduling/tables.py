@@ -16,4 +16,6 @@ class Tick(Table):
     started_at = NumberAttribute(attr_name="startedAt")
     seconds = NumberAttribute()
     reports = JSONAttribute()
+    # The most shards that any tick has asked: fewer now would leave work where nobody looks.
+    shards = NumberAttribute()
     expires_at = TTLAttribute(attr_name="expiresAt")

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+
 from products.tables import Post, Product, ScheduleIndex, WorkIndex
 from scheduling.tables import Tick
 from slothpost_site.dynamo import Table, metered, put_new, query_raw, shards
@@ -86,7 +88,8 @@ def work_through(
 
 
 def record(started_at: datetime, reports: dict[str, TickReport]) -> None:
-    """Keep what a tick found."""
+    """Keep what a tick found, and how many shards work may lie in."""
+    before = latest()
     put_new(
         Tick(
             job=JOB,
@@ -94,6 +97,7 @@ def record(started_at: datetime, reports: dict[str, TickReport]) -> None:
             started_at=to_ms(started_at),
             seconds=sum(report.seconds for report in reports.values()),
             reports={name: asdict(report) for name, report in reports.items()},
+            shards=max(settings.SCHEDULE_SHARDS, int(before.shards) if before else 1),
             expires_at=started_at + KEPT,
         )
     )

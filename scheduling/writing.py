@@ -1,12 +1,9 @@
-"""Write a drafting post: the stories since its outlet was last told, as a text for that outlet.
+"""Write a drafting post: the stories that its outlet was not told, as a text for that outlet.
 
-Which stories are new is a chain: each post keeps the time whose stories it had, and what it told.
-A post whose predecessor was not decided by its slot takes that one's time and stories over; any
-other begins where its predecessor ended.
+A story belongs to the post that tells it, for as long as that post may go out or has been decided.
+A draft that nobody decided by its slot is replaced by the next one, and its stories are free again.
 """
 
-import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,115 +14,76 @@ from products import activity, catalogue, posts
 from products.states import State
 from products.tables import Activity, Post, Product
 from scheduling.plans import plan_of
-from slothpost_site.moments import as_key, from_ms, to_ms
+from slothpost_site.moments import from_ms, to_ms
 
-logger = logging.getLogger(__name__)
-
-# A story may be written a moment after the draft that was drawn up to its time.
-OVERLAP = timedelta(minutes=10)
-LONGEST_CHAIN = 20
+# What nobody told for so long is no news.
+NEWS = timedelta(days=60)
 ONE_MORE_MINUTE = timedelta(minutes=1)
-UNDECIDED = frozenset({State.AWAITING_REVIEW, State.SUPERSEDED, State.DRAFTING})
-
-
-@dataclass(frozen=True)
-class Untold:
-    """Where a post's stories begin: after `since` (epoch ms) or `carried`, without `told`."""
-
-    since: int
-    told: tuple[str, ...] = ()
-    carried: tuple[str, ...] = ()
+HOLDS_NOTHING = frozenset({State.SKIPPED, State.SUPERSEDED})
 
 
 def write(post: Post, now: datetime) -> None:
     """Fill a drafting post, or end it because there is nothing to tell.
 
-    Raises WrongState when somebody else moved the post meanwhile.
+    Raises WrongState when somebody else moved it, or a post that it replaces, meanwhile.
     """
     product = catalogue.find(post.user_id, post.product_id)
     if product is None:
         posts.skip(post, "The product is gone.", now=now)
         return
-    if _is_passed_over(post, product, now):
-        posts.skip(post, "A newer draft tells its stories.", now=now)
+    others = posts.others_of_outlet(post)
+    if any(other.state == State.DRAFTING and other.slot_at < post.slot_at for other in others):
+        posts.postpone(post, until=now + ONE_MORE_MINUTE)  # the earlier slot chooses first
         return
-    previous = _previous(post)
-    if previous is not None and previous.state == State.DRAFTING and not _is_over(previous, now):
-        posts.postpone(post, until=now + ONE_MORE_MINUTE)  # it begins where that one will end
-        return
-    untold = _own_untold(post) or _untold_after(previous, product, now)
-    stories = activity.stories_since(
-        product.product_id, untold.since, carried=untold.carried, told=untold.told
-    )
-    kept = {
-        "told_from": untold.since,
-        "told_until": to_ms(now),
-        "already_told": list(untold.told) or None,
-        "product_name": product.name,
-        "timezone": plan_of(product).timezone,
-    }
+    replaced = [other for other in others if _is_replaced(other, post, now)]
+    held = [other for other in others if other not in replaced and other.state not in HOLDS_NOTHING]
+    stories = _untold(post, product, others, held, now)
     written = _compose(product, post, stories)
+    shown = {"product_name": product.name, "timezone": plan_of(product).timezone}
     if written is None:
-        posts.skip(post, "A quiet week: nothing new since the last draft.", now=now, **kept)
+        why = "A quiet week: nothing new since the last draft."
+        posts.skip(post, why, now=now, **shown)
         return
-    if previous is not None and previous.state == State.AWAITING_REVIEW and _is_over(previous, now):
-        # Raises WrongState when it was decided this very moment: then the stories are counted anew.
-        posts.supersede(previous, "A newer draft took over its stories.", now=now)
+    for other in replaced:
+        posts.supersede(other, "A newer draft took over its stories.", now=now)
     told = set(written.evidence)
-    posts.fill(
-        post,
-        now=now,
-        text=written.text,
-        evidence=[_evidence(story) for story in stories if story.key in told],
-        left_over=[story.key for story in stories if story.key not in told] or None,
-        **kept,
-    )
+    evidence = [_evidence(story) for story in stories if story.key in told]
+    posts.fill(post, now=now, text=written.text, evidence=evidence, **shown)
 
 
-def _previous(post: Post) -> Post | None:
-    if post.previous_slot_at is None:
-        return None
-    return posts.find(post.user_id, post.previous_slot_at, post.product_id, post.outlet)
+def _is_replaced(other: Post, post: Post, now: datetime) -> bool:
+    """Whether nobody decided an earlier draft by its slot."""
+    earlier = other.slot_at < post.slot_at and other.slot_at <= to_ms(now)
+    return bool(earlier and other.state == State.AWAITING_REVIEW)
 
 
-def _own_untold(post: Post) -> Untold | None:
-    """What this post had before it was sent back for another try."""
-    if post.told_from is None:
-        return None
-    had = [item["key"] for item in post.evidence or []] + (post.left_over or [])
-    return Untold(int(post.told_from), tuple(post.already_told or ()), tuple(had))
+def _untold(
+    post: Post, product: Product, others: list[Post], held: list[Post], now: datetime
+) -> list[Activity]:
+    """The stories that no other post of the outlet holds, by key or by what they are about.
 
-
-def _is_over(post: Post, now: datetime) -> bool:
-    return bool(post.slot_at <= to_ms(now))
-
-
-def _is_passed_over(post: Post, product: Product, now: datetime) -> bool:
-    """Whether the post comes too late: its slot is over, and a later one has its post begun."""
-    begun = (product.drafted_slots or {}).get(post.outlet, [])
-    return _is_over(post, now) and max(begun, default="") > as_key(post.slot_at)
-
-
-def _untold_after(previous: Post | None, product: Product, now: datetime) -> Untold:
-    """Where the stories begin for the post that follows `previous`.
-
-    A draft that nobody decided by its slot is taken over with its stories; one whose slot is
-    still to come keeps them.
+    A post that is written again while a later one exists keeps to what it told: what is new is the
+    later one's.
     """
-    for _ in range(LONGEST_CHAIN):
-        if previous is None:
-            return Untold(int(product.created_at))
-        if previous.told_from is None:  # never written: look at what came before it
-            previous = _previous(previous)
-            continue
-        if previous.state in UNDECIDED and _is_over(previous, now):
-            return _own_untold(previous) or Untold(int(previous.told_from))
-        return Untold(
-            int(previous.told_until) - int(OVERLAP / timedelta(milliseconds=1)),
-            tuple(item["key"] for item in previous.evidence or []),
-            tuple(previous.left_over or ()),
-        )
-    return Untold(int(product.created_at))
+    own = [item["key"] for item in post.evidence or []]
+    if own and any(other.slot_at > post.slot_at for other in others):
+        stories = activity.stories_of(post.product_id, own)
+    else:
+        stories = activity.stories_since(post.product_id, _since(product, others, now))
+    items = [item for other in held for item in other.evidence or []]
+    keys = {item["key"] for item in items}
+    refs = {ref for item in items for ref in item.get("refs", [])}
+    return [
+        story for story in stories if story.key not in keys and not refs & set(story.refs or [])
+    ]
+
+
+def _since(product: Product, others: list[Post], now: datetime) -> int:
+    """From when on stories are looked at: no further back than the posts that are known."""
+    since = max(int(product.created_at), to_ms(now - NEWS))
+    if len(others) < posts.MOST_OTHERS - 1:
+        return since
+    return max(since, int(others[-1].slot_at))
 
 
 def _compose(product: Product, post: Post, stories: list[Activity]) -> Written | None:
@@ -175,4 +133,5 @@ def _evidence(item: Activity) -> dict[str, Any]:
         "title": item.title,
         "link": item.link or "",
         "occurredAt": int(item.occurred_at),
+        "refs": item.refs or [],
     }

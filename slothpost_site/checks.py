@@ -249,6 +249,19 @@ def check_time_zones(**_: Any) -> list[checks.CheckMessage]:
     return found
 
 
+def check_rate_limit(**_: Any) -> list[checks.CheckMessage]:
+    """A limit of another form would fail at the first unsigned delivery."""
+    if re.fullmatch(r"[0-9]+/[0-9]*[smhd]", settings.WEBHOOK_RATE_LIMIT):
+        return []
+    return [
+        checks.Error(
+            f"WEBHOOK_RATE_LIMIT is {settings.WEBHOOK_RATE_LIMIT!r}, which is no rate.",
+            hint="Write it as a number a second, minute, hour or day, such as 60/m.",
+            id="slothpost.E012",
+        )
+    ]
+
+
 def _pinned_tzdata() -> str:
     lock = (settings.BASE_DIR / "requirements.lock").read_text()
     pin = re.search(r"^tzdata==([0-9.]+)", lock, re.MULTILINE)
@@ -269,4 +282,5 @@ CHECKS = (
     check_dynamodb,
     check_queue,
     check_time_zones,
+    check_rate_limit,
 )

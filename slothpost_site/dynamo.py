@@ -233,11 +233,20 @@ def _key_names(table: type[Table]) -> set[str]:
 
 
 def get(table: type[T], hash_key: str, range_key: str | None = None) -> T | None:
-    """The item under a key as it is now (consistent), or None."""
+    """The item under a key as it is now (consistent), or None.
+
+    A key may come from an address: one that no item can have is simply not there.
+    """
+    if not _possible(hash_key, 2048) or (range_key is not None and not _possible(range_key, 1024)):
+        return None
     try:
         return table.get(hash_key, range_key, consistent_read=True)
     except table.DoesNotExist:
         return None
+
+
+def _possible(key: str, most_bytes: int) -> bool:
+    return 0 < len(key.encode(errors="replace")) <= most_bytes
 
 
 def query_raw(

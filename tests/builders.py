@@ -90,8 +90,6 @@ def make_post(
             now=now,
             text=text,
             evidence=[],
-            told_from=to_ms(now),
-            told_until=to_ms(now),
             product_name=product.name,
             timezone="UTC",
         )

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from integrations.outlets.base import Approved, Outlet, Published, Refused, TryLater
+from integrations.outlets.base import Approved, Outlet, Published, Refused
 from integrations.tables import ChangelogEntry
 from slothpost_site import dynamo
 from slothpost_site.moments import to_ms
@@ -13,25 +13,24 @@ from slothpost_site.paging import Page, read_page
 
 
 def publish(approved: Approved, now: datetime) -> Published:
-    """Put the entry on the page. The same post twice is one entry with one address.
+    """Put the entry on the page. The same post twice is one entry with one address, and its text
+    is the one approved last.
 
-    Raises Refused when the product has no public page, TryLater when the store cannot be
-    reached: whether or not that write arrived, repeating it is safe.
+    Raises Refused when the product has no public page. A StoreError passes: whether or not the
+    write arrived, repeating it is safe.
     """
     if not approved.slug:
         raise Refused("This product has no public page yet: give it an address, then retry.")
     entry_id = _entry_id(approved)
-    entry = ChangelogEntry(
+    written = ChangelogEntry(
         slug=approved.slug,
         entry_id=entry_id,
         text=approved.text,
         published_at=to_ms(now),
         post_key=approved.key,
     )
-    try:
-        dynamo.put_new(entry)
-    except dynamo.StoreError as error:
-        raise TryLater("The changelog could not be written just now.") from error
+    if not dynamo.put_new(written):
+        dynamo.change(written, None, text=approved.text)
     return Published(entry_id, permalink(approved.slug, entry_id))
 
 

@@ -84,7 +84,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Control characters, lone surrogates (UTF-8 and so DynamoDB has no place for them) and marks that
 # turn the direction of the text around them.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LINK = re.compile(r"https://[^\s<>\"]{1,2000}")
 
 
@@ -126,7 +126,7 @@ class Fields:
             return default
         if not isinstance(value, str):
             raise BadPayload(f"{self._path(name)} is not a text")
-        return _UNPRINTABLE.sub("", value)
+        return UNPRINTABLE.sub("", value)
 
     def identifier(self, name: str) -> str:
         """A required text that can be part of a key: ASCII, 1 to 100 characters."""

@@ -9,7 +9,7 @@ import pytest
 
 from products.states import State
 from products.tables import Post, Product
-from scheduling import plans
+from scheduling import due, plans
 from scheduling.due import run_due_products
 from scheduling.weekly import InvalidPlan, Slot, WeeklyPlan
 from slothpost_site import dynamo
@@ -146,8 +146,7 @@ def test_a_pause_until_a_date_comes_back_by_itself() -> None:
     assert not plans.is_paused(product, at("2026-01-10 00:00"))
     assert run_due_products(at("2026-01-06 09:01")).found == 0
     assert run_due_products(at("2026-01-13 09:01")).found == 1
-    product = reread(product)
-    assert (product.paused_at, product.paused_until) == (None, None)
+    assert not plans.is_paused(reread(product), at("2026-01-13 09:01"))
 
 
 def test_a_new_plan_during_a_pause_stays_paused() -> None:
@@ -313,3 +312,41 @@ def test_the_first_state_of_a_post_is_drafting_and_it_is_due_for_writing() -> No
     post = next(iter(Post.query("1")))
     assert (post.state, post.work_status, post.review_user_id) == (State.DRAFTING, "active", "1")
     assert from_ms(post.work_at) <= datetime(2026, 1, 6, 9, 1, tzinfo=UTC)
+
+
+def test_saving_a_plan_between_its_slot_and_the_tick_loses_no_slot() -> None:
+    product = planned_product()
+    plan = make_plan((1, "09:00", "changelog"), (4, "10:00", "x"))
+    plans.set_plan(
+        product, plan, lead=timedelta(), version_seen=1, now=at("2026-01-06 09:00")
+        + timedelta(minutes=1, seconds=5),
+    )  # fmt: skip
+    run_due_products(at("2026-01-06 09:02"))
+    assert posts_of() == [("changelog", at("2026-01-06 09:00"))]
+    assert from_ms(reread(product).next_slot_at) == at("2026-01-09 10:00")
+
+
+def test_a_store_that_fails_while_a_failure_is_counted_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    poison(planned_product(user_id="broken"), plan="broken")
+    planned_product(user_id="fine")
+    real = due.change_unread
+
+    def failing(item: Product, *args: object, **values: object) -> None:
+        if item.user_id == "broken":
+            raise dynamo.StoreError("away")
+        real(item, *args, **values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(due, "change_unread", failing)
+    report = run_due_products(at("2026-01-06 09:01"))
+    assert (report.done, report.failed, len(posts_of("fine"))) == (1, 1, 1)
+
+
+def test_a_run_time_that_is_no_whole_number_is_set_aside_too() -> None:
+    product = planned_product()
+    change(product, None, next_run_at=1.5)
+    for minute in range(3):
+        run_due_products(NOW + timedelta(minutes=minute))
+    assert due_ids() == []
+    assert reread(product).trouble_status == "open"

@@ -20,7 +20,7 @@ from integrations.tables import ChangelogEntry
 from products import catalogue, posts
 from products.states import State
 from products.tables import Post, Product
-from scheduling import plans
+from scheduling import plans, publishing
 from scheduling.publishing import run_due_posts
 from slothpost_site.dynamo import change
 from slothpost_site.moments import from_ms, to_ms
@@ -261,3 +261,48 @@ def test_changing_the_plan_leaves_approved_times_alone() -> None:
     post = approved_post(product, slot_at=SLOT)
     plans.set_plan(product, make_plan((0, "10:00", "x")), lead=timedelta(), version_seen=1, now=NOW)
     assert reread(post).work_at == to_ms(SLOT)
+
+
+def test_a_second_try_that_is_days_late_asks_first(bluesky: Calls) -> None:
+    post = approved_post(make_product(), slot_at=SLOT, outlet="bluesky")
+    bluesky.answer = TryLater("Busy.")
+    run_due_posts(SLOT)
+    bluesky.answer = None
+    run_due_posts(SLOT + timedelta(days=5))
+    assert (reread(post).state, len(bluesky)) == (State.MISSED, 1)
+
+
+def test_a_lease_that_lapsed_days_ago_asks_first() -> None:
+    product = make_product()
+    post = approved_post(product, slot_at=SLOT)
+    posts.claim(post, lease="dead", until=SLOT + timedelta(minutes=2), now=SLOT)
+    run_due_posts(SLOT + timedelta(days=5))
+    assert (reread(post).state, entries(product)) == (State.UNCONFIRMED, [])
+
+
+def test_the_page_shows_the_text_that_was_approved_last() -> None:
+    """The entry was written and its answer lost; its owner then approved other words."""
+    product = make_product()
+    post = approved_post(product, slot_at=SLOT, text="The first words.")
+    posts.claim(post, lease="dead", until=SLOT + timedelta(minutes=2), now=SLOT)
+    outlet = OUTLETS["changelog"]
+    assert outlet.publish is not None
+    outlet.publish(publishing._approved(post, product), SLOT)
+    posts.mark_unconfirmed(post, "It may be out.", now=SLOT)
+    posts.edit(post, "Better words.", seen=posts.text_hash(post), now=SLOT, by="1")
+    posts.approve(post, seen=posts.text_hash(post), send_at=SLOT, now=SLOT, by="1")
+    run_due_posts(SLOT + timedelta(minutes=3))
+    assert (reread(post).state, [entry.text for entry in entries(product)]) == (
+        State.PUBLISHED,
+        ["Better words."],
+    )
+
+
+def test_a_post_whose_outcome_is_not_known_yet_cannot_be_taken_back() -> None:
+    product = make_product()
+    post = approved_post(product, slot_at=SLOT)
+    posts.claim(post, lease="dead", until=SLOT + timedelta(minutes=2), now=SLOT)
+    with pytest.raises(posts.WrongState):
+        posts.take_back(reread(post), now=SLOT, by="1")
+    run_due_posts(SLOT + timedelta(minutes=3))
+    assert reread(post).state == State.PUBLISHED

@@ -201,7 +201,8 @@ def test_a_post_written_late_leaves_its_stories_to_the_newer_one() -> None:
     run_due_products(WEEKS[0])
     run_due_products(WEEKS[1])
     run_due_posts(WEEKS[1])
-    assert (post_of(0).state, post_of(1).state) == (State.SKIPPED, State.AWAITING_REVIEW)
+    run_due_posts(WEEKS[1] + timedelta(minutes=1))
+    assert (post_of(0).state, post_of(1).state) == (State.SUPERSEDED, State.AWAITING_REVIEW)
     assert told(post_of(1)) == {first}
 
 
@@ -281,3 +282,117 @@ def test_a_draft_that_cannot_be_written_is_its_owners_after_three_tries() -> Non
     assert post.state == State.FAILED
     assert post.reason.startswith("This draft could not be written")
     assert [p.key for p in Post.open_for.query("1")] == [post.key]
+
+
+# -- each story once per outlet, and none lost, whatever people and machines do -------------------
+
+
+def settle(number: int, state: str, product: Product) -> None:
+    """Bring the draft of a week to a state."""
+    post = post_of(number)
+    if state == "rejected":
+        posts.reject(post, "No.", now=WEEKS[number], by="1")
+        return
+    approve(post, WEEKS[number])
+    if state == "missed":
+        posts.miss(post, "Late.", now=WEEKS[number])
+    if state == "failed":
+        posts.claim(post, lease="a", until=WEEKS[number], now=WEEKS[number])
+        posts.mark_failed(post, "No.", now=WEEKS[number])
+
+
+def test_a_draft_sent_back_right_before_the_next_slot_loses_no_story() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    posts.rewrite(post_of(0), now=WEEKS[1] - timedelta(seconds=10), by="1")
+    for minute in range(3):
+        tick(WEEKS[1] + timedelta(minutes=minute))
+    assert told(post_of(0)) | told(post_of(1)) == {first}
+    assert [str(p.state) for p in Post.open_for.query("1")].count("awaiting_review") == 1
+
+
+@pytest.mark.parametrize("state", ["missed", "failed"])
+def test_a_held_post_is_written_again_from_its_own_stories(state: str) -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    settle(0, state, product)
+    second = happen(product, 2, at("2026-01-08 15:00"))
+    tick(WEEKS[1])
+    happen(product, 3, at("2026-01-14 15:00"))
+    posts.rewrite(post_of(0), now=WEEKS[1] + timedelta(days=2), by="1")
+    run_due_posts(WEEKS[1] + timedelta(days=2))
+    assert (told(post_of(0)), told(post_of(1))) == ({first}, {second})
+    assert post_of(0).state == State.AWAITING_REVIEW
+
+
+def test_a_post_between_that_could_not_be_written_leads_to_no_second_telling() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    run_due_products(WEEKS[1])
+    posts.fail_writing(post_of(1), "No luck.", now=WEEKS[1])
+    tick(WEEKS[2])
+    assert [str(post_of(week).state) for week in range(3)] == [
+        "superseded",
+        "failed",
+        "awaiting_review",
+    ]
+    assert told(post_of(2)) == {first}
+
+
+def test_a_draft_behind_a_quiet_week_is_replaced_all_the_same() -> None:
+    product = planned_product()
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    posts.reject(post_of(0), "No.", now=WEEKS[0], by="1")
+    tick(WEEKS[1])
+    second = happen(product, 2, at("2026-01-15 15:00"))
+    tick(WEEKS[2])
+    third = happen(product, 3, at("2026-01-22 15:00"))
+    tick(WEEKS[3])
+    assert (post_of(1).state, post_of(2).state) == (State.SKIPPED, State.SUPERSEDED)
+    assert told(post_of(3)) == {second, third}
+    assert first not in told(post_of(3))
+
+
+def test_what_is_about_a_change_that_was_told_is_not_told_again() -> None:
+    """The deployment of a merged pull request comes after the post that told of it."""
+    product = planned_product()
+    sha = "sha:" + "a" * 40
+    merged = make_event(id="pr:1", refs=("pr:1", sha), occurred_at=at("2026-01-05 15:00"))
+    activity.record(product.product_id, merged, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    approve(post_of(0), WEEKS[0])
+    deployed = make_event(
+        source="vercel", kind="deployment", id="deployment:dpl_1", refs=(sha,),
+        occurred_at=at("2026-01-06 09:30"),
+    )  # fmt: skip
+    activity.record(product.product_id, deployed, at("2026-01-06 09:30"))
+    tick(WEEKS[1])
+    assert post_of(1).state == State.SKIPPED
+
+
+def test_three_slots_within_minutes_tell_a_story_once() -> None:
+    slots = [(1, f"09:0{minute}", "changelog") for minute in (0, 3, 6)]
+    product = planned_product(*slots)
+    first = happen(product, 1, at("2026-01-05 15:00"))
+    for minute in range(1, 9):
+        tick(at("2026-01-06 09:00") + timedelta(minutes=minute))
+        for post in Post.open_for.query("1"):
+            if post.state == State.AWAITING_REVIEW:
+                approve(post, at("2026-01-06 09:00") + timedelta(minutes=minute))
+    assert [told(post) for post in Post.query("1")] == [{first}, set(), set()]
+
+
+def test_a_rewrite_ends_what_was_approved_before() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    settle(0, "missed", product)
+    post = post_of(0)
+    posts.rewrite(post, now=WEEKS[0], by="1")
+    posts.fail_writing(post, "No luck.", now=WEEKS[0])
+    with pytest.raises(posts.TextRefused, match="has not approved"):
+        posts.retry(post_of(0), now=WEEKS[0], by="staff 9")

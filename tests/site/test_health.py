@@ -58,6 +58,31 @@ def test_work_that_is_overdue_by_five_minutes_is_an_alarm_and_running_again_mend
     assert find_problems(slot + timedelta(minutes=6)) == []
 
 
+def test_fewer_shards_than_there_were_is_an_alarm_until_it_is_set_back(
+    settings: Settings,
+) -> None:
+    settings.SCHEDULE_SHARDS = 4
+    tick.run_tick(NOW)
+    settings.SCHEDULE_SHARDS = 1
+    for minute in (1, 2):
+        tick.run_tick(NOW + timedelta(minutes=minute))
+    assert find_problems(NOW + timedelta(minutes=2)) == [
+        "SCHEDULE_SHARDS was 4 and is 1 now: work lies where nobody looks. Set it back."
+    ]
+    settings.SCHEDULE_SHARDS = 4
+    assert find_problems(NOW + timedelta(minutes=2)) == []
+
+
+def test_more_shards_find_what_one_shard_left(settings: Settings) -> None:
+    for number in range(6):
+        planned_product(user_id=str(number))
+    settings.SCHEDULE_SHARDS = 4
+    for number in range(6, 12):
+        planned_product(user_id=str(number))
+    reports = tick.run_tick(at("2026-01-06 09:01"))
+    assert [(r.found, r.done, r.failed) for r in reports.values()] == [(12, 12, 0)] * 2
+
+
 def test_a_store_that_is_away_is_named() -> None:
     use_server(f"http://127.0.0.1:{free_port()}")
     status, problems = ready()
@@ -74,7 +99,7 @@ def test_a_step_that_fails_is_in_the_record_and_does_not_stop_the_next(
     monkeypatch.setitem(tick.STEPS, "products", broken)
     reports = tick.run_tick(NOW)
     assert (reports["products"].error, reports["posts"].error) == ("RuntimeError: no luck", "")
-    assert find_problems(NOW) == ["The last tick's step 'products' failed: RuntimeError: no luck"]
+    assert find_problems(NOW) == ["The last tick's step 'products' failed: RuntimeError"]
 
 
 def test_every_tick_leaves_a_record_of_what_it_found() -> None:
