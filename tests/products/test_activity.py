@@ -91,6 +91,20 @@ def test_a_rename_keeps_the_link_and_a_deletion_ends_it() -> None:
     assert activity.take("github", received(events=(make_event(),)), NOW) == []
 
 
+def test_what_is_said_of_a_repository_no_longer_followed_changes_nothing() -> None:
+    """The index still named the product when it had turned to another repository."""
+    product = following(repo="42")
+    stale = reread(product)
+    catalogue.follow_repository(product, "43", "acme/other")
+    for upkeep in (Gone("deleted on GitHub"), Renamed("acme/new")):
+        said = activity._keep_up(stale, "github", received(upkeep=upkeep), upkeep)
+        assert said == "no longer followed"
+    assert (reread(product).github_repo_id, reread(product).github_repo_name) == (
+        "43",
+        "acme/other",
+    )
+
+
 def test_a_vercel_project_is_followed_by_its_own_index() -> None:
     product = following(project="prj_1")
     event = make_event(source="vercel", kind="deployment", id="deployment:dpl_1")

@@ -499,3 +499,62 @@ def test_the_counter_counts_as_the_outlet_counts(client: Client) -> None:
     answer = client.post(path, {"outlet": "x", "text": f"{'a' * 250} {link}"})
     assert answer.json() == {"length": 274, "limit": 280}
     assert client.post(path, {"outlet": "nowhere", "text": "a"}).status_code == 400
+
+
+# -- what an attack found --------------------------------------------------------------------------
+
+
+def test_a_control_character_reaches_neither_a_text_nor_the_feed(
+    client: Client, product: Product
+) -> None:
+    post = make_post(product, slot_at=FUTURE)
+    send(
+        client, address(post), client.get("/"),
+        changelog__action="save", changelog__text="Tidy\x01 words\x0b here\u202e",
+    )  # fmt: skip
+    assert reread(post).text == "Tidy words here"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/c/{long}/",
+        "/c/{slug}/{long}/",
+        "/products/{long}/",
+        "/posts/20260106T090000Z/{long}/changelog/",
+        "/posts/20260106T090000Z/{product_id}/{long}/",
+    ],
+)
+def test_a_name_that_no_item_can_have_is_not_there(
+    client: Client, product: Product, path: str
+) -> None:
+    long = "x" * 3000
+    parts = {"long": long, "slug": product.slug, "product_id": product.product_id}
+    assert client.get(path.format(**parts)).status_code == 404
+
+
+@pytest.mark.parametrize("key", ["", "x" * 2000])
+def test_an_activity_that_cannot_be_is_not_there(
+    client: Client, product: Product, key: str
+) -> None:
+    judge = reverse("judge", args=[product.product_id])
+    assert client.post(judge, {"key": key}).status_code == 404
+
+
+def test_an_outlet_that_is_not_there_stops_the_whole_approval(
+    client: Client, product: Product
+) -> None:
+    post = make_post(product, slot_at=FUTURE)
+    answer = client.post(
+        slot_address(post),
+        {
+            "outlet": ["changelog", "nope"],
+            "changelog-seen": posts.text_hash(post),
+            "changelog-text": post.text,
+        },
+    )
+    assert (answer.status_code, reread(post).state) == (404, State.AWAITING_REVIEW)
+
+
+def test_what_a_signed_in_person_sees_is_stored_nowhere(client: Client) -> None:
+    assert client.get("/").headers["Cache-Control"] == "private, no-store"

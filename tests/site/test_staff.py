@@ -514,3 +514,11 @@ def test_a_key_of_any_letters_survives_the_way_through_an_address(sam: User) -> 
     )
     answer = signed_in(sam).get(address("integrations.delivery", key))
     assert "Arrived." in answer.content.decode()
+
+
+def test_the_page_of_a_post_names_what_it_rests_on(sam: User) -> None:
+    post = make_post(make_product(), text=None)
+    posts.fill(post, now=NOW, text="Words.", evidence=[{"key": "k", "title": "Add a dark theme"}])
+    answer = signed_in(sam).get(page_of(post))
+    assert answer.status_code == 200
+    assert "Add a dark theme" in answer.content.decode()
