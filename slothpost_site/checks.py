@@ -102,6 +102,19 @@ def check_metrics(**_: Any) -> list[checks.CheckMessage]:
     ]
 
 
+def check_mail(**_: Any) -> list[checks.CheckMessage]:
+    """Signing up and a forgotten password send mail: without a server both fail."""
+    if settings.DEBUG or settings.EMAIL_HOST:
+        return []
+    return [
+        checks.Error(
+            "EMAIL_URL names no mail server, so nobody can sign up or reset a password.",
+            hint="Set it, such as smtp+tls://user:password@mail.example:587.",
+            id="slothpost.E013",
+        )
+    ]
+
+
 def check_database(**_: Any) -> list[checks.CheckMessage]:
     """SQLite is fine on one machine, if writers wait for each other and no deploy removes it."""
     database = settings.DATABASES["default"]
@@ -278,6 +291,7 @@ CHECKS = (
     check_site,
     check_secrets_of_sources,
     check_metrics,
+    check_mail,
     check_database,
     check_dynamodb,
     check_queue,

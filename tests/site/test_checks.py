@@ -43,6 +43,7 @@ def production(settings: Settings) -> Settings:
     settings.DYNAMODB_ENDPOINT_URL = ""
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "a secret"
     settings.METRICS_TOKEN = "a token"
+    settings.EMAIL_HOST = "mail.slothpost.example"
     engine = "django.db.backends.postgresql"
     settings.DATABASES = {"default": {"ENGINE": engine, "NAME": "slothpost"}}
     return settings
@@ -60,6 +61,8 @@ def test_nothing_is_said_about_a_safe_production_site(production: Settings) -> N
     ("name", "value", "expected"),
     [
         ("SECRET_KEY", "k" * 49, "E001"),
+        ("EMAIL_HOST", "", "E013"),
+        ("WEBHOOK_RATE_LIMIT", "lots", "E012"),
         ("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"], "E002"),
         ("ALLOWED_HOSTS", [], "E002"),
         ("ALLOWED_HOSTS", ["slothpost.example", "*"], "E002"),

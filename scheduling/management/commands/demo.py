@@ -41,7 +41,9 @@ class Command(BaseCommand):
         self.stdout.write("  This account is staff too:")
         self.stdout.write(f"    what is late or failing  {settings.SITE_URL}/admin/")
         self.stdout.write(f"    the public changelog     {settings.SITE_URL}/c/{product.slug}/")
-        self.stdout.write("  Ctrl-C stops everything; the data stays in .data\n\n")
+        self.stdout.write(
+            f"  Ctrl-C stops everything; the data stays in {settings.DATA_DIR.name}\n\n"
+        )
 
     def _product(self, user_id: str) -> Product:
         """The demo's product, what happened to it, and its draft. Every step can be repeated, so a
