@@ -22,8 +22,22 @@ class RefreshIndex(GlobalSecondaryIndex["Connection"]):
     refresh_at = NumberAttribute(range_key=True, attr_name="refreshAt")
 
 
+class ExternalIndex(GlobalSecondaryIndex["Connection"]):
+    """Whose account does a source speak of? An installation can be many people's."""
+
+    class Meta(BaseMeta):
+        index_name = "externalKey-index"
+        projection = KeysOnlyProjection()
+
+    external_key = UnicodeAttribute(hash_key=True, attr_name="externalKey")
+
+
 class Connection(Table):
-    """A user's authorised account at a source or outlet; `secrets` is encrypted."""
+    """A user's authorised account at a source or outlet; `secrets` is encrypted.
+
+    `broken` is why its owner has to connect it again, and absent while it works. `trouble` is what
+    went wrong last and may pass by itself.
+    """
 
     class Meta(BaseMeta):
         table_name = table_name("connections")
@@ -33,14 +47,36 @@ class Connection(Table):
     provider = UnicodeAttribute()
     account_id = UnicodeAttribute(attr_name="accountId")
     account_name = UnicodeAttribute(null=True, attr_name="accountName")
+    external_key = UnicodeAttribute(null=True, attr_name="externalKey")
+    details = JSONAttribute(null=True)
     secrets = UnicodeAttribute(null=True)
     scopes = JSONAttribute(null=True)
+    connected_at = NumberAttribute(attr_name="connectedAt")
+    checked_at = NumberAttribute(null=True, attr_name="checkedAt")
     expires_at = NumberAttribute(null=True, attr_name="expiresAt")
-    health = UnicodeAttribute(null=True)
+
+    # What is wrong, and whether its owner was told.
+    broken = UnicodeAttribute(null=True)
+    broken_at = NumberAttribute(null=True, attr_name="brokenAt")
+    told_at = NumberAttribute(null=True, attr_name="toldAt")
+    trouble = UnicodeAttribute(null=True)
+    trouble_at = NumberAttribute(null=True, attr_name="troubleAt")
+
+    # Who renews its secrets just now, and until when that counts.
+    lease = UnicodeAttribute(null=True)
+    lease_until = NumberAttribute(null=True, attr_name="leaseUntil")
+
+    # When something has to be done by itself: its secrets renewed, or its owner told.
     refresh_status = UnicodeAttribute(null=True, attr_name="refreshStatus")
     refresh_at = NumberAttribute(null=True, attr_name="refreshAt")
+    refresh_attempts = NumberAttribute(null=True, attr_name="refreshAttempts")
 
     to_refresh = RefreshIndex()
+    by_external_key = ExternalIndex()
+
+    @property
+    def works(self) -> bool:
+        return self.broken is None
 
 
 class ProductDeliveriesIndex(GlobalSecondaryIndex["Delivery"]):

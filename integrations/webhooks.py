@@ -7,7 +7,6 @@ the signature is checked, and no body, however made, ends in a 500.
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import NoReturn
 
@@ -18,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django_ratelimit.core import is_ratelimited
 from prometheus_client import Counter
 
-from integrations import deliveries
+from integrations import connections, deliveries
 from integrations.deliveries import Taken
 from integrations.sources.base import BadPayload, Received, Source
 from slothpost_site.dynamo import Conflict, StoreError
@@ -67,14 +66,14 @@ def _read(request: HttpRequest, source: Source) -> Received:
     if request.method not in source.METHODS:
         raise Refusal(405, "method", f"send deliveries by {' or '.join(source.METHODS)}")
     body = _body(request)
-    secret = source.secret()
-    if not secret:
+    secrets = source.secrets()
+    if not secrets:
         raise _unsigned(request, source, "no webhook secret is configured here")
-    if not source.verify(body, request.headers, secret):
+    if not any(source.verify(body, request.headers, secret) for secret in secrets):
         reason = f"the signature in {source.SIGNATURE_HEADER} is not right"
         raise _unsigned(request, source, reason)
     try:
-        return _if_open(source.parse(_json_object(request, body), request.headers))
+        return source.parse(_json_object(request, body), request.headers)
     except BadPayload as error:
         raise Refusal(400, "malformed", str(error)) from error
 
@@ -95,15 +94,6 @@ def _unsigned(request: HttpRequest, source: Source, reason: str) -> Refusal:
     if limited:
         return Refusal(429, "limited", "too many unsigned deliveries from this address")
     return Refusal(401, "unsigned", reason)
-
-
-def _if_open(received: Received) -> Received:
-    """The delivery, without its content where its followers have not shown that they may see it."""
-    if not received.private or settings.FOLLOW_PRIVATE_REPOSITORIES:
-        return received
-    return replace(
-        received, follow_id="", events=(), upkeep=None, note="A private repository is not followed"
-    )
 
 
 def _body(request: HttpRequest) -> bytes:
@@ -152,6 +142,8 @@ def _answer(source: Source, take: Take, received: Received, now: datetime) -> Ht
             WEBHOOKS.labels(source.NAME, "repeat").inc()
             logger.info("webhook repeated", extra=ids)
             return _said(received, 0, "seen before")
+        if received.account is not None:
+            connections.hear(received.account, now)
         taken = take(source.NAME, received, now)
         deliveries.settle(received, source.NAME, taken, now)
     except (StoreError, Conflict) as error:

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from integrations.deliveries import Taken
-from integrations.sources.base import Event, Gone, Received, Renamed
-from products import catalogue
+from integrations.sources.base import Event
 from products.tables import Activity, Fact, Product
 from slothpost_site.dynamo import change, get, put_new
 from slothpost_site.moments import as_key, to_ms
@@ -13,64 +11,29 @@ from slothpost_site.paging import Page, read_page
 
 MOST_STORIES = 300
 
-FOLLOWERS = {"github": Product.by_github_repo, "vercel": Product.by_vercel_project}
-FOLLOWS = {"github": "github_repo_id", "vercel": "vercel_project_id"}
-LINKS = {"github": catalogue.follow_repository, "vercel": catalogue.follow_vercel_project}
-
-
 # -- taking ----------------------------------------------------------------------------------------
 
 
-def take(source: str, received: Received, now: datetime) -> list[Taken]:
-    """Hand a delivery to every product that follows what it is about. Repeating it adds nothing."""
-    if not received.follow_id:
-        return []
-    followers = FOLLOWERS[source].query(received.follow_id)
-    return [
-        Taken(follower.user_id, follower.product_id, _take_for(follower, source, received, now))
-        for follower in followers
-    ]
-
-
-def _take_for(follower: Product, source: str, received: Received, now: datetime) -> str:
-    """What became of the delivery for one product, in words."""
-    if received.upkeep is not None:
-        return _keep_up(follower, source, received, received.upkeep)
-    if not received.events:
-        return received.note or "nothing to record"
+def record_all(product: Product, events: Iterable[Event], now: datetime) -> str:
+    """Write events as activity of a product, and say what they were: "1 story, 2 ignored"."""
     stories = ignored = known = 0
-    for event in received.events:
-        if not record(follower.product_id, event, now):
+    reason = ""
+    for event in events:
+        if not record(product.product_id, event, now):
             known += 1
         elif event.ignored:
             ignored += 1
+            reason = event.ignored
         else:
             stories += 1
-    counts = {
-        "story": stories,
-        "ignored": ignored,
-        "known already": known,
-    }
-    parts = [f"{count} {_plural(what, count)}" for what, count in counts.items() if count]
-    if len(received.events) == 1 and received.events[0].ignored and ignored:
-        return f"ignored: {received.events[0].ignored}"
-    return ", ".join(parts)
+    if (stories, ignored, known) == (0, 1, 0):
+        return f"ignored: {reason}"
+    counts = {"story": stories, "ignored": ignored, "known already": known}
+    return ", ".join(f"{count} {_plural(what, count)}" for what, count in counts.items() if count)
 
 
 def _plural(what: str, count: int) -> str:
     return "stories" if what == "story" and count > 1 else what
-
-
-def _keep_up(follower: Product, source: str, received: Received, upkeep: Renamed | Gone) -> str:
-    """Rename or end the link, if the product still has it: the index may lag behind."""
-    product = catalogue.find(follower.user_id, follower.product_id)
-    if product is None or getattr(product, FOLLOWS[source]) != received.follow_id:
-        return "no longer followed"
-    if isinstance(upkeep, Renamed):
-        LINKS[source](product, received.follow_id, upkeep.name)
-        return f"now called {upkeep.name}"
-    LINKS[source](product, None, None)
-    return f"no longer followed: {upkeep.reason}"
 
 
 def record(product_id: str, event: Event, now: datetime) -> bool:

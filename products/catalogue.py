@@ -53,13 +53,3 @@ def list_for(user_id: str, cursor: str = "") -> Page[Product]:
 def describe(product: Product, **details: Any) -> None:
     """Change what the product is: name, link, pitch, audience, voice and the person's choices."""
     change(product, None, **{field: value or None for field, value in details.items()})
-
-
-def follow_repository(product: Product, repo_id: str | None, name: str | None) -> None:
-    """Take activity from a GitHub repository, by its numeric id; None stops."""
-    change(product, None, github_repo_id=repo_id or None, github_repo_name=name or None)
-
-
-def follow_vercel_project(product: Product, project_id: str | None, name: str | None) -> None:
-    """Take production deployments of a Vercel project, by its id; None stops."""
-    change(product, None, vercel_project_id=project_id or None, vercel_project_name=name or None)

@@ -272,6 +272,21 @@ def take_back(post: Post, *, now: datetime, by: str, why: str = "taken back") ->
     )
 
 
+def take_back_all(user_id: str, product_id: str, source: str, *, now: datetime, why: str) -> int:
+    """Return a product's approved posts that rest on a source to review; how many there were."""
+    count = 0
+    for post in Post.open_for.query(user_id):
+        rests = any(item.get("source") == source for item in post.evidence or [])
+        if post.product_id != product_id or post.state != State.APPROVED or not rests:
+            continue
+        try:
+            take_back(post, now=now, by=MACHINE, why=why)
+            count += 1
+        except WrongState:  # its owner or the tick was quicker
+            continue
+    return count
+
+
 def edit(post: Post, text: str, *, seen: str, now: datetime, by: str) -> None:
     """Replace the text that was seen. An approved post returns to review."""
     text = text.replace("\r\n", "\n").strip()

@@ -8,6 +8,7 @@ import json
 from zoneinfo import ZoneInfo
 
 from pynamodb.attributes import (
+    BooleanAttribute,
     JSONAttribute,
     ListAttribute,
     NumberAttribute,
@@ -66,6 +67,17 @@ class AppStoreIndex(GlobalSecondaryIndex["Product"]):
     app_store_id = UnicodeAttribute(hash_key=True, attr_name="appStoreId")
 
 
+class FetchIndex(GlobalSecondaryIndex["Product"]):
+    """Whose sources are to be asked now?"""
+
+    class Meta(BaseMeta):
+        index_name = "fetchStatus-fetchAt-index"
+        projection = KeysOnlyProjection()
+
+    fetch_status = UnicodeAttribute(hash_key=True, attr_name="fetchStatus")
+    fetch_at = NumberAttribute(range_key=True, attr_name="fetchAt")
+
+
 class ProductTroubleIndex(GlobalSecondaryIndex["Product"]):
     """Which products were set aside and wait for a person to mend them?"""
 
@@ -93,12 +105,32 @@ class Product(Table):
     voice = UnicodeAttribute(null=True)
     created_at = NumberAttribute(attr_name="createdAt")
 
-    # What it follows; each feeds a sparse index.
+    # What it follows; each id feeds a sparse index. `via` is the key of the connection that has
+    # shown that its owner may see it; absent where it is followed as anybody can.
     github_repo_id = UnicodeAttribute(null=True, attr_name="githubRepoId")
     github_repo_name = UnicodeAttribute(null=True, attr_name="githubRepoName")
+    github_via = UnicodeAttribute(null=True, attr_name="githubVia")
     vercel_project_id = UnicodeAttribute(null=True, attr_name="vercelProjectId")
     vercel_project_name = UnicodeAttribute(null=True, attr_name="vercelProjectName")
+    vercel_via = UnicodeAttribute(null=True, attr_name="vercelVia")
     app_store_id = UnicodeAttribute(null=True, attr_name="appStoreId")
+    app_store_name = UnicodeAttribute(null=True, attr_name="appStoreName")
+    app_store_via = UnicodeAttribute(null=True, attr_name="appStoreVia")
+
+    # What is private, and what its owner allows: JSON of source: since when (epoch ms).
+    private_since = JSONAttribute(null=True, attr_name="privateSince")
+    private_allowed = JSONAttribute(null=True, attr_name="privateAllowed")
+    private_detail = UnicodeAttribute(null=True, attr_name="privateDetail")  # "full", or titles
+    never_mention = UnicodeAttribute(null=True, attr_name="neverMention")  # a word a line
+
+    # When its sources are to be asked, and how far they were read: JSON of source: what
+    # products.following says. The first three are set and removed together.
+    fetch_status = UnicodeAttribute(null=True, attr_name="fetchStatus")
+    fetch_at = NumberAttribute(null=True, attr_name="fetchAt")
+    fetch_asked_at = NumberAttribute(null=True, attr_name="fetchAskedAt")
+    fetch_attempts = NumberAttribute(null=True, attr_name="fetchAttempts")
+    fetched_at = NumberAttribute(null=True, attr_name="fetchedAt")
+    fetched = JSONAttribute(null=True)
 
     # The plan as JSON text (scheduling.weekly) and the person's choices around it.
     plan = UnicodeAttribute(null=True)
@@ -125,6 +157,7 @@ class Product(Table):
     trouble_at = NumberAttribute(null=True, attr_name="troubleAt")
 
     due = ScheduleIndex()
+    to_fetch = FetchIndex()
     by_github_repo = GitHubRepoIndex()
     by_vercel_project = VercelProjectIndex()
     by_app_store_app = AppStoreIndex()
@@ -179,6 +212,12 @@ class Activity(Table):
     version = UnicodeAttribute(null=True)
     author = UnicodeAttribute(null=True)
     refs = JSONAttribute(null=True)
+    stage = UnicodeAttribute(
+        null=True
+    )  # how far it got by itself: integrations.sources.base.STAGES
+    said = UnicodeAttribute(null=True)  # its author's own words for a post
+    about = JSONAttribute(null=True)  # refs of other work: {"reverts": [...], "fixes": [...]}
+    private = BooleanAttribute(null=True)  # not open to everybody when it was recorded
     occurred_at = NumberAttribute(attr_name="occurredAt")
     recorded_at = NumberAttribute(attr_name="recordedAt")
     # Ignored, because ...; absent on a story, which has `storyAt`: when it became one.

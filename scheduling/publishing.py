@@ -11,15 +11,9 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Any
 
+from integrations.errors import NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import OUTLETS
-from integrations.outlets.base import (
-    Approved,
-    NeedsReconnect,
-    Outlet,
-    Refused,
-    TryLater,
-    Unknown,
-)
+from integrations.outlets.base import Approved, Outlet
 from products import catalogue, posts
 from products.states import State
 from products.tables import Post, Product, WorkIndex

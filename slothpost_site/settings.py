@@ -4,6 +4,7 @@ between machines comes from the environment or `.env` (see the table in README.m
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -72,15 +73,40 @@ DYNAMODB_REGION = env.str("DYNAMODB_REGION", default="us-east-1")
 DYNAMODB_TABLE_PREFIX = env.str("DYNAMODB_TABLE_PREFIX", default="slothpost-")
 SCHEDULE_SHARDS = env.int("SCHEDULE_SHARDS", default=1)
 
-# -- sources -------------------------------------------------------------------------------------
+# -- accounts of others, and what signs for them ---------------------------------------------------
 
+# Seal the secrets of connected accounts: the first seals, each opens.
+TOKEN_KEYS = env.list("TOKEN_KEYS", default=[]) or [
+    key for key in (development_secret("token-key"),) if key
+]
+
+# -- sources -------------------------------------------------------------------------------------
+# A secret that signs webhooks may have several values, separated by commas: the newest first.
+
+GITHUB_URL = env.str("GITHUB_URL", default="https://github.com").rstrip("/")
+GITHUB_API_URL = env.str("GITHUB_API_URL", default="https://api.github.com").rstrip("/")
+GITHUB_APP_ID = env.str("GITHUB_APP_ID", default="")
+GITHUB_APP_SLUG = env.str("GITHUB_APP_SLUG", default="")
+GITHUB_CLIENT_ID = env.str("GITHUB_CLIENT_ID", default="")
+GITHUB_CLIENT_SECRET = env.str("GITHUB_CLIENT_SECRET", default="")
+GITHUB_PRIVATE_KEY = env.str("GITHUB_PRIVATE_KEY", default="", multiline=True)
 GITHUB_WEBHOOK_SECRET = env.str("GITHUB_WEBHOOK_SECRET", default="") or development_secret(
     "github-webhook-secret"
 )
+VERCEL_URL = env.str("VERCEL_URL", default="https://vercel.com").rstrip("/")
+VERCEL_API_URL = env.str("VERCEL_API_URL", default="https://api.vercel.com").rstrip("/")
+VERCEL_INTEGRATION_SLUG = env.str("VERCEL_INTEGRATION_SLUG", default="")
+VERCEL_CLIENT_ID = env.str("VERCEL_CLIENT_ID", default="")
 VERCEL_CLIENT_SECRET = env.str("VERCEL_CLIENT_SECRET", default="") or development_secret(
     "vercel-client-secret"
 )
-GITHUB_API_URL = env.str("GITHUB_API_URL", default="https://api.github.com").rstrip("/")
+APP_STORE_API_URL = env.str(
+    "APP_STORE_API_URL", default="https://api.appstoreconnect.apple.com"
+).rstrip("/")
+ITUNES_LOOKUP_URL = env.str("ITUNES_LOOKUP_URL", default="https://itunes.apple.com/lookup")
+APP_STORE_WEBHOOK_SECRET = env.str("APP_STORE_WEBHOOK_SECRET", default="") or development_secret(
+    "app-store-webhook-secret"
+)
 # A repository's id is no secret, so by id alone anybody could follow anybody's private work. Only
 # where every user may see every repository, such as a developer's own installation, turn this on.
 FOLLOW_PRIVATE_REPOSITORIES = env.bool("FOLLOW_PRIVATE_REPOSITORIES", default=False)
@@ -95,6 +121,8 @@ INSTALLED_APPS = [
     "integrations.apps.IntegrationsConfig",
     "allauth",
     "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.github",
     "django_htmx",
     "django_q",
     "django.contrib.admin",
@@ -190,6 +218,18 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 
+# Signing in with GitHub uses the GitHub App's own client. An account is never matched by e-mail
+# address alone: whoever signs in with GitHub first, connects it in the settings of the account.
+SOCIALACCOUNT_PROVIDERS = {
+    "github": {
+        "APPS": [{"client_id": GITHUB_CLIENT_ID, "secret": GITHUB_CLIENT_SECRET}]
+        if GITHUB_CLIENT_ID
+        else [],
+        "GITHUB_URL": GITHUB_URL,
+        "SCOPE": [],
+    }
+}
+
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://" if DEBUG else "smtp://")
 vars().update(EMAIL_CONFIG)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="SlothPost <hello@localhost>")
@@ -227,13 +267,20 @@ if env.bool("BEHIND_PROXY", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     RATELIMIT_IP_META_KEY = "HTTP_X_REAL_IP"
 
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
         "img-src": ["'self'", "data:"],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
-        "form-action": ["'self'"],
+        # Browsers look at where an answer to a form sends them, too: connecting an account does.
+        "form-action": ["'self'", _origin(GITHUB_URL), _origin(VERCEL_URL)],
         "frame-ancestors": ["'none'"],
     }
 }

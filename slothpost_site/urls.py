@@ -6,7 +6,7 @@ from django.urls import include, path
 
 from integrations import webhooks
 from integrations.sources import SOURCES
-from products import activity
+from products import following
 from scheduling import health
 
 admin.autodiscover()
@@ -21,7 +21,11 @@ urlpatterns = [
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
     *(
-        path(f"webhooks/{name}/", webhooks.receiver(source, activity.take), name=f"webhook_{name}")
+        path(
+            f"webhooks/{source.PATH}/",
+            webhooks.receiver(source, following.take),
+            name=f"webhook_{name}",
+        )
         for name, source in SOURCES.items()
     ),
     path("healthz", health.healthz, name="healthz"),

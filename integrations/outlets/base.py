@@ -1,8 +1,8 @@
-"""What an outlet is: how it counts, how much it takes, how it publishes, how that can fail."""
+"""What an outlet is: how it counts, how much it takes, how it publishes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 
 @dataclass(frozen=True)
@@ -25,39 +25,12 @@ class Published:
     permalink: str
 
 
-class PublishError(Exception):
-    """A post did not go out, or may not have; `reason` is a sentence for its owner."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class Refused(PublishError):
-    """The outlet will not take this post as it is. Not sent."""
-
-
-class TryLater(PublishError):
-    """Provably not sent, or safe to repeat; `after` is the wait that the outlet asked for."""
-
-    def __init__(self, reason: str, after: timedelta | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-class NeedsReconnect(PublishError):
-    """The account's authorisation is gone. Not sent."""
-
-
-class Unknown(PublishError):
-    """Nobody knows whether it was sent: a person decides."""
-
-
 @dataclass(frozen=True)
 class Outlet:
     """Where posts go. `publish` is None where they are posted by hand.
 
-    `publish(approved, now)` returns Published or raises one of the four kinds of PublishError.
+    `publish(approved, now)` returns Published or raises one of the four kinds of
+    failure in integrations.errors.
     `repeatable`: publishing with the same key again is known to make no second post.
     """
 

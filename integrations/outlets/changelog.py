@@ -5,7 +5,8 @@ from datetime import datetime
 
 from django.conf import settings
 
-from integrations.outlets.base import Approved, Outlet, Published, Refused
+from integrations.errors import Refused
+from integrations.outlets.base import Approved, Outlet, Published
 from integrations.tables import ChangelogEntry
 from slothpost_site import dynamo
 from slothpost_site.moments import to_ms

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from integrations.tables import Connection
 
 TITLE_LIMIT = 300  # characters
 BODY_LIMIT = 4_000  # characters
@@ -14,8 +17,8 @@ BODY_LIMIT = 4_000  # characters
 class Event:
     """One thing that happened at a source, before we know which products follow it."""
 
-    source: str  # "github" | "vercel"
-    kind: str  # "release" | "merge" | "commit" | "tag" | "deployment"
+    source: str  # "github" | "vercel" | "app_store"
+    kind: str  # "release" | "merge" | "commit" | "tag" | "deployment" | "version" | "review"
     id: str  # one key per fact: "release:123", "pr:45", "commit:<sha>", "tag:v1.2"
     occurred_at: datetime  # aware, UTC
     title: str  # one line, at most TITLE_LIMIT
@@ -25,6 +28,12 @@ class Event:
     author: str = ""  # login
     refs: tuple[str, ...] = ()  # shared with other events of the same change: "sha:…", "pr:45"
     ignored: str = ""  # "" for a story, else the reason in words
+    private: bool = False  # only its title may be kept, unless its owner says otherwise
+    stage: str = ""  # one of STAGES: how far the change is known to have got by this event
+
+
+# How far a change can get, in order; each includes what stands before it.
+STAGES = ("", "merged", "released", "live", "in review", "in the store")
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,44 @@ class Gone:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """The followed thing was open to everybody and is not any more."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The followed thing was private and is open to everybody now."""
+
+
+@dataclass(frozen=True)
+class OutOfReach:
+    """The account that showed it may no longer see it; whether it still exists is not said."""
+
+    reason: str
+
+
+Upkeep = Renamed | Gone | Hidden | Opened | OutOfReach
+
+
+@dataclass(frozen=True)
+class AccountNews:
+    """What happened to an account itself, by what the source's webhooks call it."""
+
+    external_key: str  # as in connections.Account
+    broken: str = ""  # why its owner has to connect it again
+    works_again: bool = False  # a suspension was lifted
+    trouble: str = ""  # what is wrong for now
+    name: str = ""  # what it is called now
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Something is new that the delivery itself does not tell: the source is to be asked."""
+
+
+@dataclass(frozen=True)
 class Received:
     """What a verified delivery said."""
 
@@ -49,9 +96,69 @@ class Received:
     event: str  # "release.published", "push", "deployment.promoted"
     follow_id: str = ""  # value of the source's FOLLOW_ATTRIBUTE; "" routes nowhere
     events: tuple[Event, ...] = ()
-    upkeep: Renamed | Gone | None = None
+    upkeep: Upkeep | Wanted | None = None  # of what `follow_id` names
+    upkeep_of: tuple[tuple[str, Upkeep], ...] = ()  # of further things, by their follow ids
+    account: AccountNews | None = None
     note: str = ""  # why nothing comes of it, in words
     private: bool = False  # not open to everybody: who follows it must have shown that they may
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something at a source that a product can follow, as its owner chooses it from a list."""
+
+    id: str  # the follow id
+    name: str
+    via: str = ""  # the key of the connection that shows it
+    private: bool = False
+    detail: str = ""  # whatever else helps to tell it from the others
+
+
+@dataclass(frozen=True)
+class Follow:
+    """What a product follows, and how far it has been read."""
+
+    id: str  # the follow id
+    name: str
+    connection: "Connection | None"  # that shows it; None where it is read as anybody can
+    since: datetime  # nothing that happened before is wanted
+    seen: Mapping[str, str] = field(default_factory=dict)  # what the last fetch left for this one
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a source says has happened since, and what is so now."""
+
+    events: tuple[Event, ...] = ()
+    seen: Mapping[str, str] = field(default_factory=dict)  # for the next fetch: ETags and the like
+    upkeep: tuple[Upkeep, ...] = ()
+    private: bool = False
+    note: str = ""  # what its owner should know, such as that a list was too long to read whole
+
+
+class Cancelled(Exception):
+    """The person said no at the source; `str()` is a sentence for them. Nothing was connected."""
+
+
+class ExpiredLink(Exception):
+    """The way back from the source was too old, or used before: it begins again at the start."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a browser goes to connect an account, and what its session keeps till it returns."""
+
+    url: str
+    kept: Mapping[str, str] = field(default_factory=dict)  # such as PKCE's verifier
+
+
+@dataclass(frozen=True)
+class Finish:
+    """An account is connected; `next_url` is where its source wants the browser to go on, or ""."""
+
+    connection: "Connection"
+    next_url: str = ""
+    note: str = ""  # what is still missing, in words
 
 
 class BadPayload(Exception):
@@ -59,16 +166,19 @@ class BadPayload(Exception):
 
 
 class Source(Protocol):
-    """A module per source; `integrations.sources.SOURCES` lists them."""
+    """A package per source; `integrations.sources.SOURCES` lists them."""
 
     NAME: str
     LABEL: str
+    PATH: str  # of its webhooks and its pages, such as "app-store"
     FOLLOW_ATTRIBUTE: str  # the product's attribute (and sparse index) that `follow_id` matches
     METHODS: tuple[str, ...]  # HTTP methods that its deliveries come with
     SIGNATURE_HEADER: str
 
-    def secret(self) -> str:
-        """The configured secret; "" refuses every delivery."""
+    # -- its webhooks
+
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets that deliveries may be signed with, the newest first; none refuses all."""
 
     def signature(self, body: bytes, secret: str) -> str:
         """The value of SIGNATURE_HEADER for a raw body."""
@@ -78,6 +188,44 @@ class Source(Protocol):
 
     def parse(self, payload: dict[str, object], headers: Mapping[str, str]) -> Received:
         """What a delivery says. Pure; raises BadPayload and nothing else, whatever it is fed."""
+
+    # -- its accounts
+
+    def is_configured(self) -> bool:
+        """Whether the operator has set what connecting an account takes."""
+
+    def start(self, state: str, callback_url: str) -> Start:
+        """Where to send the browser to connect an account."""
+
+    def finish(
+        self, user_id: str, answer: Mapping[str, str], kept: Mapping[str, str], now: datetime
+    ) -> Finish:
+        """Connect what the browser came back with, once one real read of the account succeeded.
+
+        `answer` is the query of the callback; `kept` is what start() kept, and "callback_url".
+        Raises Cancelled, ExpiredLink or a Failure; then nothing was connected.
+        """
+
+    def choices(self, user_id: str, now: datetime) -> list[Choice]:
+        """What this person's accounts show that can be followed. Raises a Failure."""
+
+    def check(self, connection: "Connection", now: datetime) -> None:
+        """One real read of the account, and its health accordingly. Raises a Failure."""
+
+    def disconnect(self, connection: "Connection", now: datetime) -> str:
+        """Give the grant back at the source as far as can be, forget the account, and say in a
+        sentence what is left to do there, or ""."""
+
+    def renew(self, connection: "Connection", now: datetime) -> None:
+        """Renew what lapses by itself, whether it is needed now or not. Raises a Failure."""
+
+    # -- its history
+
+    def fetch(self, follow: Follow, now: datetime) -> Fetched:
+        """What has happened at what is followed, and is not known from webhooks alone.
+
+        In the same normal form, under the same keys, as `parse` gives. Raises a Failure.
+        """
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
@@ -173,6 +321,11 @@ class Fields:
 
     def _path(self, name: str) -> str:
         return f"{self._where}.{name}" if self._where else name
+
+
+def secrets_in(setting: str) -> tuple[str, ...]:
+    """The values of a secret that is being rotated, newest first: separated by commas."""
+    return tuple(value for part in setting.split(",") if (value := part.strip()))
 
 
 def header(headers: Mapping[str, str], name: str) -> str:

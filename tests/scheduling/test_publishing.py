@@ -7,15 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from integrations.errors import NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import OUTLETS, changelog
-from integrations.outlets.base import (
-    Approved,
-    NeedsReconnect,
-    Published,
-    Refused,
-    TryLater,
-    Unknown,
-)
+from integrations.outlets.base import Approved, Published
 from integrations.tables import ChangelogEntry
 from products import catalogue, posts
 from products.states import State

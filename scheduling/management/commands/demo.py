@@ -103,7 +103,7 @@ def _send(path: Path, now: datetime) -> None:
         "Content-Type": "application/json",
         "X-GitHub-Event": event,
         "X-GitHub-Delivery": f"demo-{path.stem}",
-        source.SIGNATURE_HEADER: source.signature(body, source.secret()),
+        source.SIGNATURE_HEADER: source.signature(body, source.secrets()[0]),
     }
     address = f"http://127.0.0.1:{settings.PORT}/webhooks/{name}/"
     answer = requests.post(address, data=body, headers=headers, timeout=10)

@@ -43,7 +43,7 @@ def _configured() -> Iterator[str]:
     yield f"DynamoDB at {settings.DYNAMODB_ENDPOINT_URL or 'AWS, ' + settings.DYNAMODB_REGION}"
     yield f"tables {settings.DYNAMODB_TABLE_PREFIX}*, shards {settings.SCHEDULE_SHARDS}"
     for name, source in SOURCES.items():
-        secret = "set" if source.secret() else "NOT set: every delivery is refused"
+        secret = "set" if source.secrets() else "NOT set: every delivery is refused"
         yield f"{name} webhooks at {settings.SITE_URL}/webhooks/{name}/, secret {secret}"
 
 

@@ -6,8 +6,9 @@ import pytest
 from django.conf import settings
 from django.http import Http404
 
+from integrations.errors import Refused
 from integrations.outlets import changelog
-from integrations.outlets.base import Approved, Refused
+from integrations.outlets.base import Approved
 from slothpost_site.dynamo import StoreError
 from tests.conftest import free_port, use_server
 

@@ -25,12 +25,14 @@ from integrations.sources.base import (
     header,
     headline,
     is_sha,
+    secrets_in,
     trimmed,
 )
 from integrations.sources.noise import bot, merge_of, pull_request_of, why_ignored, why_tag_ignored
 
 NAME = "github"
 LABEL = "GitHub"
+PATH = "github"
 FOLLOW_ATTRIBUTE = "githubRepoId"
 METHODS: tuple[str, ...] = ("POST",)
 SIGNATURE_HEADER = "X-Hub-Signature-256"
@@ -74,8 +76,8 @@ def find_repository(name: str) -> tuple[str, str]:
         ) from error
 
 
-def secret() -> str:
-    return str(settings.GITHUB_WEBHOOK_SECRET)
+def secrets() -> tuple[str, ...]:
+    return secrets_in(settings.GITHUB_WEBHOOK_SECRET)
 
 
 def signature(body: bytes, secret: str) -> str:

@@ -12,11 +12,21 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from integrations.sources.base import Event, Fields, Gone, Received, headline, is_sha, trimmed
+from integrations.sources.base import (
+    Event,
+    Fields,
+    Gone,
+    Received,
+    headline,
+    is_sha,
+    secrets_in,
+    trimmed,
+)
 from integrations.sources.noise import merge_of, why_ignored
 
 NAME = "vercel"
 LABEL = "Vercel"
+PATH = "vercel"
 FOLLOW_ATTRIBUTE = "vercelProjectId"
 # Vercel has delivered an uninstall by DELETE as well.
 METHODS: tuple[str, ...] = ("POST", "DELETE")
@@ -34,8 +44,8 @@ _NOTES = {
 }
 
 
-def secret() -> str:
-    return str(settings.VERCEL_CLIENT_SECRET)
+def secrets() -> tuple[str, ...]:
+    return secrets_in(settings.VERCEL_CLIENT_SECRET)
 
 
 def signature(body: bytes, secret: str) -> str:

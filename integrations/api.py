@@ -1,0 +1,170 @@
+"""Calls to the services that the operator has named: one door, with limits, for all of them.
+
+A call leaves for its service's own address and for no other: not by a link in an answer, not by a
+redirect. Whatever comes back that is no answer becomes one of integrations.errors.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+import urllib3
+
+from integrations.errors import Answer, Failure, NeedsReconnect, NotFound, Refused, TryLater
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = (3, 10)  # seconds to connect, and between two bytes of the answer
+LONGEST_ANSWER = 20.0  # seconds for the whole of it
+LARGEST_ANSWER = 10 * 1024 * 1024  # bytes
+MOST_REDIRECTS = 3
+LONGEST_WAIT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Api:
+    """A service at `base`, which the operator has set. `label` is its name in sentences."""
+
+    label: str
+    base: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        now: datetime,
+        headers: Mapping[str, str] | None = None,
+        **content: Any,
+    ) -> Answer:
+        """The answer to one request; `path` may be a whole address of the same service.
+
+        `content` is what requests takes: params, json, data, auth. Raises NeedsReconnect at 401,
+        TryLater when limited, unreachable or broken, NotFound at 404 and 410, else Refused; the
+        failure carries the Answer as `answer`, for those who know the service better.
+        """
+        url = self._inside(path)
+        sent = {"User-Agent": "SlothPost", **self.headers, **(headers or {})}
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = self._send(method, url, sent, content)
+            if answer.status not in (301, 302, 303, 307, 308):
+                return self._judge(answer, now)
+            url = self._inside(urljoin(url, answer.headers.get("Location", "")))
+            content.pop("params", None)
+        raise TryLater(f"{self.label} sent us in circles.")
+
+    def _inside(self, path: str) -> str:
+        """The whole address, if it is one of this service's. Raises Refused."""
+        url = path if "://" in path else f"{self.base}{path}"
+        base, wanted = urlsplit(self.base), urlsplit(url)
+        if (wanted.scheme, wanted.netloc) != (base.scheme, base.netloc):
+            raise Refused(f"{self.label} pointed to an address that is not its own.")
+        return url
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], content: Mapping[str, Any]
+    ) -> Answer:
+        try:
+            with requests.request(
+                method,
+                url,
+                headers=headers,
+                timeout=TIMEOUT,
+                allow_redirects=False,
+                stream=True,
+                **content,
+            ) as response:
+                raw = _read(response)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            logger.warning("a service did not answer", extra={"service": self.label})
+            raise TryLater(f"{self.label} did not answer.") from error
+        return Answer(
+            status=response.status_code,
+            body=self._parsed(raw, response.status_code),
+            headers=response.headers,
+            next_url=response.links.get("next", {}).get("url", ""),
+        )
+
+    def _parsed(self, raw: bytes, status: int) -> Any:
+        """JSON; an answer that is none is told apart from one that is empty."""
+        if len(raw) > LARGEST_ANSWER:
+            raise TryLater(f"{self.label} answered with more than we can take.")
+        if not raw.strip() or status == 304:
+            return None
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            if status < 300:
+                raise TryLater(
+                    f"{self.label} answered with something that is no answer."
+                ) from error
+            return None
+
+    def _judge(self, answer: Answer, now: datetime) -> Answer:
+        if answer.status < 300 or answer.is_unchanged:
+            return answer
+        failure = self._failure(answer, now)
+        failure.answer = answer
+        logger.warning("a service refused", extra={"service": self.label, "status": answer.status})
+        raise failure
+
+    def _failure(self, answer: Answer, now: datetime) -> Failure:
+        wait = wait_of(answer.headers, now)
+        if answer.status == 429 or (answer.status == 403 and wait is not None):
+            return TryLater(f"{self.label} asks us to wait.", wait or timedelta(minutes=1))
+        if answer.status >= 500 or answer.status in (408, 425):
+            return TryLater(f"{self.label} has a fault of its own ({answer.status}).", wait)
+        if answer.status == 401:
+            return NeedsReconnect(f"{self.label} no longer accepts this account's authorisation.")
+        if answer.status in (404, 410):
+            return NotFound(f"{self.label} does not show this to your account.")
+        return Refused(f"{self.label} refused ({answer.status}).")
+
+
+def _read(response: requests.Response) -> bytes:
+    """The body up to a byte more than we take. Raises OSError when it drips in too slowly."""
+    give_up_at = time.monotonic() + LONGEST_ANSWER
+    raw = b""
+    for part in response.iter_content(65_536):
+        raw += part
+        if len(raw) > LARGEST_ANSWER:
+            break
+        if time.monotonic() > give_up_at:
+            raise TimeoutError("the answer took too long")
+    return raw
+
+
+def wait_of(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """How long a limited answer asks us to wait, at most a day; None where it does not say.
+
+    Retry-After (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after) first, then the reset of
+    an allowance that is used up.
+    """
+    wait = _retry_after(headers.get("Retry-After", ""), now)
+    if wait is None and headers.get("X-RateLimit-Remaining") == "0":
+        wait = _until(headers.get("X-RateLimit-Reset", ""), now)
+    return None if wait is None else min(max(wait, timedelta(seconds=1)), LONGEST_WAIT)
+
+
+def _retry_after(value: str, now: datetime) -> timedelta | None:
+    if value.isascii() and value.isdigit():
+        return timedelta(seconds=min(int(value), 10**6))
+    try:
+        return parsedate_to_datetime(value).replace(tzinfo=UTC) - now
+    except (TypeError, ValueError):
+        return None
+
+
+def _until(value: str, now: datetime) -> timedelta | None:
+    """From now to a moment in seconds since 1970."""
+    if not (value.isascii() and value.isdigit()):
+        return None
+    return timedelta(seconds=min(int(value), 10**11) - int(now.timestamp()))

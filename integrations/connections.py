@@ -1,0 +1,307 @@
+"""Verbs on connections: a user's authorised accounts, their health and their secrets.
+
+A connection works until its service says that its authorisation is gone; then only its owner can
+mend it, and is told once. Whatever may pass by itself is trouble, shown and not acted on.
+"""
+
+import secrets as random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from integrations.errors import NeedsReconnect, TryLater
+from integrations.sources.base import AccountNews
+from integrations.tables import Connection
+from slothpost_site import crypto, dynamo
+from slothpost_site.dynamo import Conflict, change, get, put_new, shard_of
+from slothpost_site.moments import to_ms
+from slothpost_site.paging import Page, read_page
+
+LEASE = timedelta(seconds=30)  # longer than the longest refresh call
+EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a service gave us to act for an account."""
+
+    secrets: Mapping[str, str]
+    expires_at: datetime | None = None  # of the access token
+    refresh_at: datetime | None = None  # when it has to be renewed though nobody needs it
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whose account it is, as its service knows it."""
+
+    id: str  # stable
+    name: str
+    external_key: str = ""  # what the service's webhooks call it, such as "vercel#icfg_1"
+    details: Mapping[str, Any] = field(default_factory=dict)  # not secret
+
+
+# -- connecting ------------------------------------------------------------------------------------
+
+
+def connect(
+    user_id: str, provider: str, account: Account, grant: Grant, *, now: datetime
+) -> Connection:
+    """Keep an account that one real read has shown to work, new or connected again.
+
+    What a reconnect does not bring is kept: an empty value never replaces a secret.
+    """
+    key = f"{provider}#{account.id}"
+    values = {
+        "account_name": account.name,
+        "external_key": account.external_key or None,
+        "details": dict(account.details) or None,
+        "scopes": list(grant.scopes) or None,
+        **_granted(user_id, key, grant, before={}),
+        **_healthy(now),
+    }
+    item = Connection(
+        user_id, key, provider=provider, account_id=account.id, connected_at=to_ms(now), **values
+    )
+    while not put_new(item):
+        found = find(user_id, key)
+        if found is None:
+            continue
+        try:
+            before = secrets_of(found)
+        except NeedsReconnect:
+            before = {}
+        values |= _granted(user_id, key, grant, before=before)
+        try:
+            return change(
+                found,
+                dynamo.unchanged(Connection.secrets, found.secrets),
+                connected_at=to_ms(now),
+                lease=None,
+                lease_until=None,
+                **values,
+            )
+        except Conflict:
+            continue
+    return item
+
+
+def _granted(user_id: str, key: str, grant: Grant, before: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes that a grant sets, with what it leaves empty as it was before."""
+    kept = {**before, **{name: value for name, value in grant.secrets.items() if value}}
+    refresh_at = to_ms(grant.refresh_at) if grant.refresh_at else None
+    return {
+        "secrets": crypto.seal(kept, f"{user_id}/{key}") if kept else None,
+        "expires_at": to_ms(grant.expires_at) if grant.expires_at else None,
+        "refresh_status": shard_of("active", key) if refresh_at else None,
+        "refresh_at": refresh_at,
+        "refresh_attempts": None,
+    }
+
+
+def disconnect(connection: Connection) -> None:
+    """Forget an account and its secrets; nothing happens if it is gone already."""
+    dynamo.remove(connection)
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+
+def find(user_id: str, key: str) -> Connection | None:
+    return get(Connection, user_id, key)
+
+
+def list_for(user_id: str, cursor: str = "") -> Page[Connection]:
+    """A person's accounts, a page at a time, in the order of provider and account."""
+    return read_page(Connection, user_id, cursor=cursor, size=50, newest_first=False)
+
+
+def of_provider(user_id: str, provider: str) -> list[Connection]:
+    """A person's accounts at one provider."""
+    return list(
+        Connection.query(user_id, Connection.key.startswith(f"{provider}#"), consistent_read=True)
+    )
+
+
+def known_as(external_key: str) -> Iterator[Connection]:
+    """Everybody's connections of an account, by what its service's webhooks call it; as they are
+    now, not as the index has them."""
+    for entry in Connection.by_external_key.query(external_key):
+        found = find(entry.user_id, entry.key)
+        if found is not None and found.external_key == external_key:
+            yield found
+
+
+# -- health ----------------------------------------------------------------------------------------
+
+
+def _healthy(now: datetime) -> dict[str, Any]:
+    return {
+        "checked_at": to_ms(now),
+        "broken": None,
+        "broken_at": None,
+        "told_at": None,
+        "trouble": None,
+        "trouble_at": None,
+    }
+
+
+def mark_working(connection: Connection, now: datetime) -> None:
+    """One real read succeeded. A broken connection stays so: only connecting again mends it."""
+    change(connection, None, checked_at=to_ms(now), trouble=None, trouble_at=None)
+
+
+def mark_trouble(connection: Connection, reason: str, now: datetime) -> None:
+    """Something failed that may pass by itself."""
+    change(connection, None, trouble=reason, trouble_at=to_ms(now))
+
+
+def mark_broken(connection: Connection, reason: str, now: datetime) -> bool:
+    """Its authorisation is gone. False if that was known: its owner is told only once.
+
+    Puts it into the refresh index, so that the tick tells its owner. A connection that was
+    renewed since it was read is left alone: the failure was the old secrets'.
+    """
+    try:
+        change(
+            connection,
+            Connection.broken.does_not_exist()
+            & dynamo.unchanged(Connection.secrets, connection.secrets),
+            broken=reason,
+            broken_at=to_ms(now),
+            refresh_status=shard_of("active", connection.key),
+            refresh_at=to_ms(now),
+        )
+    except Conflict:
+        return False
+    return True
+
+
+def hear(news: AccountNews, now: datetime) -> None:
+    """What a source's webhook says of an account, for everybody who connected it."""
+    for connection in known_as(news.external_key):
+        if news.broken:
+            mark_broken(connection, news.broken, now)
+        elif news.works_again:
+            change(connection, None, **_healthy(now))
+        elif news.trouble:
+            mark_trouble(connection, news.trouble, now)
+        elif news.name:
+            change(connection, None, account_name=news.name)
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+
+def secrets_of(connection: Connection) -> dict[str, str]:
+    """The account's secrets in the clear. Raises NeedsReconnect where no key opens them."""
+    if connection.secrets is None:
+        return {}
+    try:
+        return crypto.unseal(connection.secrets, f"{connection.user_id}/{connection.key}")
+    except crypto.Unreadable as error:
+        raise NeedsReconnect(
+            "What was stored of this account can no longer be read here."
+        ) from error
+
+
+def fresh_secrets(
+    connection: Connection,
+    renew: Callable[[dict[str, str]], Grant],
+    now: datetime,
+    *,
+    even_if_valid: bool = False,
+) -> dict[str, str]:
+    """The account's secrets with an access token that is valid now.
+
+    `renew(secrets)` asks the service for new ones, and runs in one worker only: the others wait
+    for what it stores. Raises NeedsReconnect, having marked the connection broken, and TryLater,
+    which says nothing against it.
+    """
+    if not connection.works:
+        raise NeedsReconnect(str(connection.broken))
+    if not even_if_valid and _is_valid(connection, now):
+        return secrets_of(connection)
+    lease = random.token_hex(8)
+    if not _take_lease(connection, lease, now):
+        return _renewed_by_another(connection, now)
+    try:
+        grant = renew(secrets_of(connection))
+    except NeedsReconnect as failure:
+        mark_broken(connection, failure.reason, now)
+        raise
+    except BaseException:
+        _drop_lease(connection, lease)
+        raise
+    return _store(connection, grant, now)
+
+
+def _is_valid(connection: Connection, now: datetime) -> bool:
+    return connection.expires_at is None or connection.expires_at > to_ms(now + EXPIRY_MARGIN)
+
+
+def _take_lease(connection: Connection, lease: str, now: datetime) -> bool:
+    """Become the one who renews, on condition that the secrets are still those that were read."""
+    try:
+        change(
+            connection,
+            dynamo.unchanged(Connection.secrets, connection.secrets)
+            & (Connection.lease.does_not_exist() | (Connection.lease_until <= to_ms(now))),
+            lease=lease,
+            lease_until=to_ms(now + LEASE),
+        )
+    except Conflict:
+        return False
+    return True
+
+
+def _drop_lease(connection: Connection, lease: str) -> None:
+    try:
+        change(connection, Connection.lease == lease, lease=None, lease_until=None)
+    except Conflict:  # it lapsed, and somebody else has it
+        return
+
+
+def _store(connection: Connection, grant: Grant, now: datetime) -> dict[str, str]:
+    """Keep renewed secrets, also under a lease that lapsed meanwhile: a rotating refresh token
+    that is not kept is lost. Only what its owner connected anew in the meantime is newer."""
+    values = _granted(connection.user_id, connection.key, grant, secrets_of(connection))
+    unread = dynamo.unchanged(Connection.secrets, connection.secrets)
+    try:
+        change(connection, unread, lease=None, lease_until=None, **values, **_healthy(now))
+    except Conflict:
+        found = find(connection.user_id, connection.key)
+        if found is None:
+            raise NeedsReconnect("This account was disconnected.") from None
+        connection.deserialize(found.serialize())
+    return secrets_of(connection)
+
+
+def _renewed_by_another(connection: Connection, now: datetime) -> dict[str, str]:
+    """What the worker that renews these secrets stores, if it does so soon. Raises TryLater."""
+    old = connection.secrets
+    for _ in range(40):
+        found = find(connection.user_id, connection.key)
+        if found is None:
+            raise NeedsReconnect("This account was disconnected.")
+        if found.broken:
+            raise NeedsReconnect(str(found.broken))
+        if found.secrets != old and _is_valid(found, now):
+            connection.deserialize(found.serialize())
+            return secrets_of(connection)
+        time.sleep(0.25)
+    raise TryLater("This account's authorisation is being renewed.", timedelta(minutes=1))
+
+
+def reseal(connection: Connection) -> bool:
+    """Seal the secrets with the first of TOKEN_KEYS. False if somebody else changed them."""
+    if connection.secrets is None:
+        return True
+    sealed = crypto.seal(secrets_of(connection), f"{connection.user_id}/{connection.key}")
+    try:
+        change(connection, Connection.secrets == connection.secrets, secrets=sealed)
+    except Conflict:
+        return False
+    return True

@@ -1,0 +1,31 @@
+from integrations.sources.github.webhook import (
+    COMMITS_KEPT,
+    FOLLOW_ATTRIBUTE,
+    LABEL,
+    METHODS,
+    NAME,
+    PATH,
+    SIGNATURE_HEADER,
+    NoSuchRepository,
+    find_repository,
+    parse,
+    secrets,
+    signature,
+    verify,
+)
+
+__all__ = [
+    "COMMITS_KEPT",
+    "FOLLOW_ATTRIBUTE",
+    "LABEL",
+    "METHODS",
+    "NAME",
+    "PATH",
+    "SIGNATURE_HEADER",
+    "NoSuchRepository",
+    "find_repository",
+    "parse",
+    "secrets",
+    "signature",
+    "verify",
+]

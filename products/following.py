@@ -1,0 +1,323 @@
+"""What a product follows: who may, what comes of a delivery for it, and how far it was read.
+
+A follow id is no secret, so by id alone anybody could follow anybody's work. What is not open to
+everybody reaches only a product with a connection (`via`) that has shown its owner may see it, and
+that works now.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from pynamodb.indexes import GlobalSecondaryIndex
+
+from integrations import connections
+from integrations.deliveries import Taken
+from integrations.sources.base import (
+    Choice,
+    Follow,
+    Gone,
+    Hidden,
+    Opened,
+    OutOfReach,
+    Received,
+    Renamed,
+    Upkeep,
+    Wanted,
+)
+from integrations.tables import Connection
+from products import activity, catalogue, posts
+from products.tables import Product
+from slothpost_site.dynamo import Conflict, change, shard_of, unchanged
+from slothpost_site.moments import from_ms, to_ms
+
+# How far back a source is read when it is followed: enough to write a first post from.
+FIRST_LOOK = timedelta(days=14)
+MOST_TRIES = 8
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where a product keeps what it follows at a source: the names of its attributes."""
+
+    index: GlobalSecondaryIndex[Product]
+    id: str
+    name: str
+    via: str
+
+
+LINKS: dict[str, Link] = {
+    "github": Link(Product.by_github_repo, "github_repo_id", "github_repo_name", "github_via"),
+    "vercel": Link(
+        Product.by_vercel_project, "vercel_project_id", "vercel_project_name", "vercel_via"
+    ),
+    "app_store": Link(Product.by_app_store_app, "app_store_id", "app_store_name", "app_store_via"),
+}
+
+
+# -- following -------------------------------------------------------------------------------------
+
+
+def follow(product: Product, source: str, choice: Choice, now: datetime) -> None:
+    """Take activity from what was chosen at a source, from FIRST_LOOK ago on.
+
+    A choice that is private says nothing by itself about posts: `allow_private` does.
+    """
+    link = LINKS[source]
+    _alter(
+        product,
+        lambda: {
+            link.id: choice.id,
+            link.name: choice.name,
+            link.via: choice.via or None,
+            **_private(product, source, to_ms(now) if choice.private else None),
+            "fetched": _with(product.fetched, source, {"since": to_ms(now - FIRST_LOOK)}),
+            **_asked(product, now),
+        },
+    )
+
+
+def unfollow(product: Product, source: str, reason: str = "") -> None:
+    """Take nothing more from a source; `reason` is kept for the owner to read."""
+    link = LINKS[source]
+    _alter(
+        product,
+        lambda: {
+            **dict.fromkeys((link.id, link.name, link.via)),
+            **_private(product, source, None),
+            "fetched": _with(product.fetched, source, {"error": reason} if reason else None),
+        },
+    )
+
+
+def _private(product: Product, source: str, since: int | None) -> dict[str, Any]:
+    """Since when a source is private, and that its owner has not allowed anything yet."""
+    return {
+        "private_since": _with(product.private_since, source, since),
+        "private_allowed": _with(product.private_allowed, source, None),
+    }
+
+
+def _alter(product: Product, values: Callable[[], dict[str, Any]]) -> None:
+    """Write what `values` makes of the product as it is, again if somebody else was quicker: what
+    is kept for several sources in one attribute must not undo another's. Raises Conflict."""
+    for _ in range(MOST_TRIES):
+        seen = [
+            unchanged(Product.fetched, product.fetched),
+            unchanged(Product.private_since, product.private_since),
+            unchanged(Product.private_allowed, product.private_allowed),
+        ]
+        try:
+            change(product, seen[0] & seen[1] & seen[2], **values())
+        except Conflict:
+            found = catalogue.find(product.user_id, product.product_id)
+            if found is None:
+                raise
+            product.deserialize(found.serialize())
+        else:
+            return
+    raise Conflict("This product is being changed by somebody else: try again.")
+
+
+def followed(product: Product) -> list[str]:
+    """The sources that this product follows something at."""
+    return [source for source, link in LINKS.items() if getattr(product, link.id)]
+
+
+def connection_of(product: Product, source: str) -> Connection | None:
+    """The connection that shows what is followed, while it is there and works."""
+    via = getattr(product, LINKS[source].via)
+    found = connections.find(product.user_id, via) if via else None
+    return found if found is not None and found.works else None
+
+
+def may_see_private(product: Product, source: str) -> bool:
+    return bool(settings.FOLLOW_PRIVATE_REPOSITORIES) or (
+        connection_of(product, source) is not None
+    )
+
+
+def _with(values: Mapping[str, Any] | None, source: str, value: Any) -> dict[str, Any] | None:
+    """A JSON of sources with one changed; None where nothing is left."""
+    changed = {**(values or {}), source: value}
+    return {name: kept for name, kept in changed.items() if kept is not None} or None
+
+
+# -- what is private -------------------------------------------------------------------------------
+
+
+def allow_private(product: Product, source: str, now: datetime) -> None:
+    """Its owner says that posts may be written from what this source tells in private."""
+    _alter(
+        product,
+        lambda: {"private_allowed": _with(product.private_allowed, source, to_ms(now))},
+    )
+
+
+def forbid_private(product: Product, source: str) -> None:
+    _alter(product, lambda: {"private_allowed": _with(product.private_allowed, source, None)})
+
+
+def is_private(product: Product, source: str) -> bool:
+    return source in (product.private_since or {})
+
+
+def is_allowed(product: Product, source: str) -> bool:
+    """Whether posts may be written from what this source tells in private."""
+    return source in (product.private_allowed or {})
+
+
+# -- taking deliveries -----------------------------------------------------------------------------
+
+
+def take(source: str, received: Received, now: datetime) -> list[Taken]:
+    """Hand a delivery to every product that follows what it is about. Repeating it adds nothing."""
+    taken = []
+    if received.follow_id:
+        for product in _followers(source, received.follow_id):
+            if received.private and not may_see_private(product, source):
+                continue
+            what = _take_for(product, source, received, now)
+            taken.append(Taken(product.user_id, product.product_id, what))
+    for follow_id, upkeep in received.upkeep_of:
+        for product in _followers(source, follow_id):
+            what = keep_up(product, source, upkeep, now)
+            taken.append(Taken(product.user_id, product.product_id, what))
+    return taken
+
+
+def _followers(source: str, follow_id: str) -> list[Product]:
+    """The products that follow it now, which the index alone does not say."""
+    link = LINKS[source]
+    found = (
+        catalogue.find(entry.user_id, entry.product_id) for entry in link.index.query(follow_id)
+    )
+    return [
+        product
+        for product in found
+        if product is not None and getattr(product, link.id) == follow_id
+    ]
+
+
+def _take_for(product: Product, source: str, received: Received, now: datetime) -> str:
+    """What became of the delivery for one product, in words."""
+    if isinstance(received.upkeep, Wanted):
+        ask_for_fetch(product, now)
+        return "noted: the source is asked for more"
+    if received.upkeep is not None:
+        return keep_up(product, source, received.upkeep, now)
+    if not received.events:
+        return received.note or "nothing to record"
+    return activity.record_all(product, received.events, now)
+
+
+def keep_up(product: Product, source: str, upkeep: Upkeep, now: datetime) -> str:
+    """Bring the link to what the source says of it now, and say so in words."""
+    link = LINKS[source]
+    if isinstance(upkeep, Renamed):
+        name = upkeep.name
+        _alter(product, lambda: {link.name: name})
+        return f"now called {name}"
+    if isinstance(upkeep, Gone):
+        unfollow(product, source, upkeep.reason)
+        return f"no longer followed: {upkeep.reason}"
+    if isinstance(upkeep, OutOfReach):
+        reason = upkeep.reason
+        _alter(product, lambda: {link.via: None, "fetched": _failed(product, source, reason)})
+        return reason
+    if isinstance(upkeep, Opened):
+        _alter(product, lambda: {"private_since": _with(product.private_since, source, None)})
+        return "open to everybody now"
+    return _hide(product, source, upkeep, now)
+
+
+def _failed(product: Product, source: str, reason: str) -> dict[str, Any] | None:
+    return _with(product.fetched, source, {**state_of(product, source), "error": reason})
+
+
+def _hide(product: Product, source: str, upkeep: Hidden, now: datetime) -> str:
+    """What was open is private: nothing more is written from it before its owner says so, and
+    what was approved waits to be looked at again."""
+    _alter(product, lambda: _private(product, source, to_ms(now)))
+    back = posts.take_back_all(
+        product.user_id, product.product_id, source, now=now, why=upkeep.reason
+    )
+    return f"private now; approved posts that wait for you again: {back}" if back else "private now"
+
+
+# -- asking the source -----------------------------------------------------------------------------
+
+
+def ask_for_fetch(product: Product, now: datetime) -> None:
+    """Have the product's sources asked at the next tick; nothing happens if that is coming."""
+    if product.fetch_at is None and followed(product):
+        try:
+            change(product, Product.fetch_at.does_not_exist(), **_asked(product, now))
+        except Conflict:  # somebody else asked first
+            return
+
+
+def _asked(product: Product, now: datetime) -> dict[str, Any]:
+    return {
+        "fetch_status": shard_of("active", product.product_id),
+        "fetch_at": to_ms(now),
+        "fetch_asked_at": to_ms(now),
+        "fetch_attempts": None,
+    }
+
+
+def state_of(product: Product, source: str) -> dict[str, Any]:
+    """How far a source was read: `since` (epoch ms), `seen` (the source's own), `at` of the last
+    good read, `error` of the last bad one, and `note`."""
+    found: dict[str, Any] = (product.fetched or {}).get(source, {})
+    return found
+
+
+def follow_of(product: Product, source: str, now: datetime) -> Follow:
+    """What to ask a source for, and for whom."""
+    link = LINKS[source]
+    state = state_of(product, source)
+    since = state.get("since")
+    return Follow(
+        id=getattr(product, link.id),
+        name=getattr(product, link.name) or "",
+        connection=connection_of(product, source),
+        since=from_ms(since) if since else now - FIRST_LOOK,
+        seen=state.get("seen", {}),
+    )
+
+
+def end_fetch(product: Product, fetched: Mapping[str, Mapping[str, Any]], now: datetime) -> None:
+    """Every source was asked: keep how far, and ask no more. Raises Conflict when what is followed
+    changed meanwhile; then it is asked again."""
+    merged = {**(product.fetched or {}), **fetched}
+    change(
+        product,
+        unchanged(Product.fetch_at, product.fetch_at) & unchanged(Product.fetched, product.fetched),
+        fetched=merged or None,
+        fetched_at=to_ms(now),
+        **NOT_ASKED,
+    )
+
+
+def put_off_fetch(
+    product: Product, fetched: Mapping[str, Mapping[str, Any]], until: datetime
+) -> None:
+    """Some source could not be asked: keep what the others said, and ask again later."""
+    change(
+        product,
+        unchanged(Product.fetch_at, product.fetch_at) & unchanged(Product.fetched, product.fetched),
+        fetched={**(product.fetched or {}), **fetched} or None,
+        fetch_at=to_ms(until),
+        fetch_attempts=int(product.fetch_attempts or 0) + 1,
+    )
+
+
+NOT_ASKED: dict[str, Any] = {
+    "fetch_status": None,
+    "fetch_at": None,
+    "fetch_asked_at": None,
+    "fetch_attempts": None,
+}

@@ -1,0 +1,1 @@
+"""The pages of the developer, a file for each noun."""
