@@ -22,6 +22,7 @@ bench: develop
 # A production site as the settings table in the README describes it, with made-up values.
 PRODUCTION = DEBUG=false SECRET_KEY=$$(.venv/bin/python -c 'import secrets; print(secrets.token_hex(40))') \
 	SITE_URL=https://slothpost.example ALLOWED_HOSTS=slothpost.example DATA_DIR=/var/lib/slothpost \
+	TOKEN_KEYS=$$(.venv/bin/python -c 'import secrets; print(secrets.token_urlsafe(32))') \
 	GITHUB_WEBHOOK_SECRET=example VERCEL_CLIENT_SECRET=example METRICS_TOKEN=example EMAIL_URL=smtp+tls://user:password@mail.example:587
 
 lint: develop

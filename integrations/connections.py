@@ -179,6 +179,53 @@ def mark_broken(connection: Connection, reason: str, now: datetime) -> bool:
     return True
 
 
+def note_told(connection: Connection, now: datetime) -> None:
+    """Its owner is being told that it is broken. Raises Conflict when somebody else does so."""
+    change(
+        connection,
+        Connection.broken.exists() & Connection.told_at.does_not_exist(),
+        told_at=to_ms(now),
+        refresh_status=None,
+        refresh_at=None,
+    )
+
+
+def note_untold(connection: Connection, until: datetime) -> None:
+    """Telling failed: try again then."""
+    change(
+        connection,
+        Connection.broken.exists(),
+        told_at=None,
+        refresh_status=shard_of("active", connection.key),
+        refresh_at=to_ms(until),
+    )
+
+
+def put_off_refresh(connection: Connection, until: datetime, trouble: str, now: datetime) -> None:
+    """Renewing failed for now: try again then. Raises Conflict when it broke or was renewed."""
+    change(
+        connection,
+        dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
+        refresh_at=to_ms(until),
+        refresh_attempts=int(connection.refresh_attempts or 0) + 1,
+        trouble=trouble,
+        trouble_at=to_ms(now),
+    )
+
+
+def end_refresh(connection: Connection, now: datetime) -> None:
+    """It was renewed, or needed nothing. Where that set no new time, none is coming."""
+    if connection.refresh_at is None or connection.refresh_at > to_ms(now):
+        return
+    change(
+        connection,
+        dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
+        refresh_status=None,
+        refresh_at=None,
+        refresh_attempts=None,
+    )
+
+
 def hear(news: AccountNews, now: datetime) -> None:
     """What a source's webhook says of an account, for everybody who connected it."""
     for connection in known_as(news.external_key):

@@ -133,6 +133,13 @@ def connection_of(product: Product, source: str) -> Connection | None:
     return found if found is not None and found.works else None
 
 
+def is_cut_off(product: Product, source: str) -> bool:
+    """Whether what is followed is private, and the account that shows it has to be connected
+    again: until then nobody is asked, for nobody's answer would be right."""
+    via = getattr(product, LINKS[source].via)
+    return bool(via) and is_private(product, source) and connection_of(product, source) is None
+
+
 def may_see_private(product: Product, source: str) -> bool:
     return bool(settings.FOLLOW_PRIVATE_REPOSITORIES) or (
         connection_of(product, source) is not None
@@ -287,6 +294,12 @@ def follow_of(product: Product, source: str, now: datetime) -> Follow:
         since=from_ms(since) if since else now - FIRST_LOOK,
         seen=state.get("seen", {}),
     )
+
+
+def claim_fetch(product: Product, *, until: datetime) -> None:
+    """Be the one who asks, until then; whoever comes later takes over from one who died. Raises
+    Conflict when somebody else does."""
+    change(product, Product.fetch_at == product.fetch_at, fetch_at=to_ms(until))
 
 
 def end_fetch(product: Product, fetched: Mapping[str, Mapping[str, Any]], now: datetime) -> None:

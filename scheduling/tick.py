@@ -5,12 +5,20 @@ from datetime import datetime
 
 from scheduling import ticks
 from scheduling.due import run_due_products
+from scheduling.fetching import run_due_fetches
 from scheduling.publishing import run_due_posts
+from scheduling.refreshing import run_due_refreshes
 from scheduling.ticks import TickReport
 
 logger = logging.getLogger(__name__)
 
-STEPS = {"products": run_due_products, "posts": run_due_posts}
+# What waits for others comes last: a source that hangs holds up no post.
+STEPS = {
+    "products": run_due_products,
+    "posts": run_due_posts,
+    "connections": run_due_refreshes,
+    "fetches": run_due_fetches,
+}
 
 
 def run_tick(now: datetime) -> dict[str, TickReport]:

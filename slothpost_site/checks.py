@@ -16,6 +16,7 @@ from django.core import checks
 
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1", "[::1]"}
 MINIMUM_SECRET_LENGTH = 50
+MINIMUM_TOKEN_KEY_LENGTH = 32
 MAXIMUM_SHARDS = 1000
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 # A table's name has at most 255 characters; ours add less than 55 to the prefix.
@@ -88,6 +89,73 @@ def check_secrets_of_sources(**_: Any) -> list[checks.CheckMessage]:
         )
         if not getattr(settings, name)
     ]
+
+
+def check_token_keys(**_: Any) -> list[checks.CheckMessage]:
+    """What seals the tokens of connected accounts must be there and hard to guess."""
+    keys = settings.TOKEN_KEYS
+    if keys and min(map(len, keys)) >= MINIMUM_TOKEN_KEY_LENGTH:
+        return []
+    return [
+        checks.Error(
+            "TOKEN_KEYS is not set, or has a key of fewer than"
+            f" {MINIMUM_TOKEN_KEY_LENGTH} characters.",
+            hint="Make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'."
+            " Keep it: without it every account has to be connected again.",
+            id="slothpost.E014",
+        )
+    ]
+
+
+CREDENTIALS = {
+    "GitHub": (
+        "GITHUB_APP_ID",
+        "GITHUB_APP_SLUG",
+        "GITHUB_CLIENT_ID",
+        "GITHUB_CLIENT_SECRET",
+        "GITHUB_PRIVATE_KEY",
+    ),
+    "Vercel": ("VERCEL_CLIENT_ID", "VERCEL_INTEGRATION_SLUG"),
+}
+
+
+def check_credentials(**_: Any) -> list[checks.CheckMessage]:
+    """A service that is half set up fails at the first person who connects it."""
+    return [
+        checks.Error(
+            f"{service} is set up in part: {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not set.",
+            hint=f"Set all of {', '.join(names)}, or none; README.md says where they come from.",
+            id="slothpost.E015",
+        )
+        for service, names in CREDENTIALS.items()
+        if (missing := [name for name in names if not getattr(settings, name)])
+        and len(missing) < len(names)
+    ]
+
+
+def check_hosts(**_: Any) -> list[checks.CheckMessage]:
+    """Tokens go to these addresses: in production over https only."""
+    names = (
+        *("GITHUB_URL", "GITHUB_API_URL", "VERCEL_URL", "VERCEL_API_URL"),
+        *("APP_STORE_API_URL", "ITUNES_LOOKUP_URL"),
+    )
+    return [
+        checks.Error(
+            f"{name} is {getattr(settings, name)!r}, which is not an http or https address that"
+            " tokens may be sent to.",
+            hint="Leave it out for the real service. In production it has to begin with https.",
+            id="slothpost.E016",
+        )
+        for name in names
+        if not _may_get_tokens(getattr(settings, name))
+    ]
+
+
+def _may_get_tokens(address: str) -> bool:
+    parts = urlsplit(address)
+    schemes = {"https", "http"} if settings.DEBUG else {"https"}
+    return parts.scheme in schemes and bool(parts.hostname)
 
 
 def check_metrics(**_: Any) -> list[checks.CheckMessage]:
@@ -290,6 +358,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 CHECKS = (
     check_site,
     check_secrets_of_sources,
+    check_token_keys,
+    check_credentials,
+    check_hosts,
     check_metrics,
     check_mail,
     check_database,

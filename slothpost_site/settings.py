@@ -107,6 +107,10 @@ ITUNES_LOOKUP_URL = env.str("ITUNES_LOOKUP_URL", default="https://itunes.apple.c
 APP_STORE_WEBHOOK_SECRET = env.str("APP_STORE_WEBHOOK_SECRET", default="") or development_secret(
     "app-store-webhook-secret"
 )
+# `manage.py run` starts GitHub, Vercel and the App Store as stand-ins on this machine, for each of
+# them that has no real credentials here.
+STANDINS = env.bool("STANDINS", default=DEBUG)
+STANDINS_PORT = env.int("STANDINS_PORT", default=PORT + 1)
 # A repository's id is no secret, so by id alone anybody could follow anybody's private work. Only
 # where every user may see every repository, such as a developer's own installation, turn this on.
 FOLLOW_PRIVATE_REPOSITORIES = env.bool("FOLLOW_PRIVATE_REPOSITORIES", default=False)
@@ -225,8 +229,9 @@ SOCIALACCOUNT_PROVIDERS = {
         "APPS": [{"client_id": GITHUB_CLIENT_ID, "secret": GITHUB_CLIENT_SECRET}]
         if GITHUB_CLIENT_ID
         else [],
-        "GITHUB_URL": GITHUB_URL,
         "SCOPE": [],
+        # Named only where it is another than GitHub's: allauth takes it for an Enterprise server.
+        **({} if GITHUB_URL == "https://github.com" else {"GITHUB_URL": GITHUB_URL}),
     }
 }
 

@@ -132,7 +132,7 @@ class Fetched:
     events: tuple[Event, ...] = ()
     seen: Mapping[str, str] = field(default_factory=dict)  # for the next fetch: ETags and the like
     upkeep: tuple[Upkeep, ...] = ()
-    private: bool = False
+    private: bool | None = None  # whether it is now; None where the source does not say
     note: str = ""  # what its owner should know, such as that a list was too long to read whole
 
 

@@ -42,6 +42,7 @@ def production(settings: Settings) -> Settings:
     settings.SITE_URL = "https://slothpost.example"
     settings.DYNAMODB_ENDPOINT_URL = ""
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "a secret"
+    settings.TOKEN_KEYS = ["k" * 32]
     settings.METRICS_TOKEN = "a token"
     settings.EMAIL_HOST = "mail.slothpost.example"
     engine = "django.db.backends.postgresql"
@@ -61,6 +62,12 @@ def test_nothing_is_said_about_a_safe_production_site(production: Settings) -> N
     ("name", "value", "expected"),
     [
         ("SECRET_KEY", "k" * 49, "E001"),
+        ("TOKEN_KEYS", [], "E014"),
+        ("TOKEN_KEYS", ["k" * 32, "k" * 31], "E014"),
+        ("GITHUB_APP_ID", "1", "E015"),
+        ("VERCEL_CLIENT_ID", "oac_1", "E015"),
+        ("GITHUB_API_URL", "http://api.github.example", "E016"),
+        ("VERCEL_API_URL", "api.vercel.example", "E016"),
         ("EMAIL_HOST", "", "E013"),
         ("WEBHOOK_RATE_LIMIT", "lots", "E012"),
         ("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"], "E002"),

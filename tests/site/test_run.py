@@ -50,6 +50,20 @@ def test_a_taken_dynamodb_port_is_named_in_one_sentence(
     )
 
 
+def test_a_taken_port_of_the_stand_ins_is_named_in_one_sentence(
+    settings: Settings, taken_port: int
+) -> None:
+    settings.PORT = free_port()
+    settings.DYNAMODB_ENDPOINT_URL = f"http://localhost:{free_port()}"
+    settings.STANDINS_PORT = taken_port
+    with pytest.raises(CommandError) as refusal:
+        call_command("run")
+    assert str(refusal.value) == (
+        f"Port {taken_port}, for the stand-ins, cannot be used (Address already in use):"
+        " stop the program that has it, or choose another by STANDINS_PORT."
+    )
+
+
 def test_only_the_workers_main_process_is_told_to_stop_and_a_tick_may_finish() -> None:
     conf = configparser.RawConfigParser()
     conf.read(ROOT / "supervisord.conf")
@@ -76,6 +90,7 @@ class Running:
                     "PORT": str(self.port),
                     "DATA_DIR": str(self.data_dir),
                     "DYNAMODB_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}",
+                    "STANDINS_PORT": str(free_port()),
                 },
                 stdout=log,
                 stderr=log,

@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import signal
@@ -33,10 +34,22 @@ class Command(BaseCommand):
             RUN_PYTHON=sys.executable,
             RUN_DYNAMODB=str(dynamodb_is_ours).lower(),
         )
+        if settings.STANDINS:
+            _refuse_taken_port(settings.STANDINS_PORT, "the stand-ins", "STANDINS_PORT")
+            os.environ.update(_stand_in_settings())
+        os.environ["RUN_STANDINS"] = str(settings.STANDINS).lower()
         self.stdout.write("Starting SlothPost. Ctrl-C stops everything.")
         _supervise(str(settings.BASE_DIR / "supervisord.conf"), run_dir / "running")
         if not (run_dir / "prepared").exists():
             raise CommandError("Stopped before DynamoDB and the database were ready.")
+
+
+def _stand_in_settings() -> dict[str, str]:
+    """The environment that leads to the stand-ins, for every service without real credentials."""
+    command = [sys.executable, "manage.py", "standins", "--environment"]
+    printed = subprocess.run(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, check=True)  # noqa: S603 -- no part of the command comes from outside
+    environment: dict[str, str] = json.loads(printed.stdout)
+    return environment
 
 
 def _supervise(configuration: str, running: Path) -> None:

@@ -1,0 +1,42 @@
+import json
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from integrations.standins import SERVICES
+from integrations.standins.server import StandIns
+
+
+class Command(BaseCommand):
+    help = "Play GitHub, Vercel, App Store Connect and iTunes on this machine, over real HTTP."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--environment",
+            action="store_true",
+            help="print as JSON the settings that lead to them, and end",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEBUG:
+            raise CommandError("Stand-ins accept anybody: they are for development.")
+        standins = StandIns(settings.STANDINS_PORT, settings.SITE_URL)
+        keys = settings.DATA_DIR / "secrets"
+        for service in SERVICES:
+            service.add_to(standins, keys)
+        if options["environment"]:
+            self.stdout.write(json.dumps(_environment(standins)))
+            return
+        standins.serve()
+
+
+def _environment(standins: StandIns) -> dict[str, str]:
+    """What leads to each service that has no real credentials here."""
+    return {
+        name: value
+        for service in SERVICES
+        if not os.environ.get(service.REAL_WHEN_SET)
+        for name, value in service.settings_for(standins).items()
+    }

@@ -1,0 +1,151 @@
+"""A step of the tick: whose sources are to be asked now?
+
+Webhooks tell most of what happens, and tell it soon. What they missed, and what has no webhook, is
+found by asking, before each draft. Both give the same facts under the same keys.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from integrations import connections, redeliveries
+from integrations.errors import Failure, NeedsReconnect, TryLater
+from integrations.sources import SOURCES
+from integrations.sources.base import Fetched, Follow, Hidden, Opened
+from products import activity, catalogue, following
+from products.tables import FetchIndex, Product
+from scheduling import ticks
+from scheduling.ticks import TickReport
+from slothpost_site.dynamo import Conflict, StoreError
+from slothpost_site.moments import to_ms
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(minutes=5)
+MOST_ATTEMPTS = 5
+# What is listed late, and a clock that is off, are covered by reading so much twice.
+OVERLAP = timedelta(days=1)
+STILL_GOOD = timedelta(days=1)  # a check of an account that succeeded so lately is not noted again
+
+CUT_OFF = "The account that shows it has to be connected again."
+
+
+def run_due_fetches(now: datetime) -> TickReport:
+    """Ask the sources of every product that waits for it, and record what they say."""
+    with ticks.measured() as report:
+        ticks.hand_out(
+            report,
+            Product,
+            FetchIndex.Meta.index_name,
+            Product.fetch_at <= to_ms(now),
+            lambda entry: _run_one(entry, now),
+        )
+        if now.minute % 15 == 0:
+            _redeliver(now)
+    logger.info("due fetches", extra={"report": vars(report)})
+    return report
+
+
+def _run_one(entry: dict[str, Any], now: datetime) -> bool:
+    """One product's sources; whatever is wrong with them stays with it."""
+    ids = {"user_id": entry["userId"]["S"], "product_id": entry["productId"]["S"]}
+    try:
+        product = catalogue.find(ids["user_id"], ids["product_id"])
+        if product is None or product.fetch_at is None or product.fetch_at > to_ms(now):
+            return True
+        following.claim_fetch(product, until=now + LEASE)
+        return _fetch(product, now)
+    except Conflict:
+        logger.info("another tick was quicker, or what is followed changed", extra=ids)
+        return True
+    except StoreError:
+        logger.exception("the store failed", extra=ids)
+        return False
+    except Exception:  # whatever it is, the other products go on; the lease brings this one back
+        logger.exception("a fetch failed", extra=ids)
+        return False
+
+
+def _fetch(product: Product, now: datetime) -> bool:
+    """Ask each source; False if one has to be asked again."""
+    states: dict[str, dict[str, Any]] = {}
+    later: TryLater | None = None
+    for source in following.followed(product):
+        if following.is_cut_off(product, source):
+            states[source] = {**following.state_of(product, source), "error": CUT_OFF}
+            continue
+        follow = following.follow_of(product, source, now)
+        try:
+            fetched = SOURCES[source].fetch(follow, now)
+        except Failure as failure:
+            _note_failure(follow, failure, now)
+            states[source] = {**following.state_of(product, source), "error": failure.reason}
+            later = failure if isinstance(failure, TryLater) else later
+        else:
+            states[source] = _take(product, source, follow, fetched, now)
+    if later is None or int(product.fetch_attempts or 0) >= MOST_ATTEMPTS:
+        following.end_fetch(product, states, now)
+        return later is None
+    following.put_off_fetch(product, states, now + _wait(product, later))
+    return False
+
+
+def _wait(product: Product, later: TryLater) -> timedelta:
+    """Back off from a minute on, doubling; what the source asks for comes first."""
+    backoff = timedelta(minutes=2 ** int(product.fetch_attempts or 0))
+    return max(later.after or backoff, timedelta(minutes=1))
+
+
+def _take(
+    product: Product, source: str, follow: Follow, fetched: Fetched, now: datetime
+) -> dict[str, Any]:
+    """Record what a source said; the state that the next fetch begins from."""
+    if fetched.private is not None and fetched.private != following.is_private(product, source):
+        hidden = Hidden(f"{follow.name or 'It'} is not open to everybody.")
+        following.keep_up(product, source, hidden if fetched.private else Opened(), now)
+    what = activity.record_all(product, fetched.events, now)
+    logger.info(
+        "source read",
+        extra={"product_id": product.product_id, "source": source, "recorded": what},
+    )
+    state = {"since": to_ms(now - OVERLAP), "seen": dict(fetched.seen), "at": to_ms(now)}
+    if fetched.note:
+        state["note"] = fetched.note
+    for upkeep in fetched.upkeep:
+        following.keep_up(product, source, upkeep, now)
+        state = {**state, **_said_by_upkeep(product, source)}
+    _note_success(follow, now)
+    return state
+
+
+def _said_by_upkeep(product: Product, source: str) -> dict[str, Any]:
+    error = following.state_of(product, source).get("error")
+    return {"error": error} if error else {}
+
+
+def _note_failure(follow: Follow, failure: Failure, now: datetime) -> None:
+    """The account's page tells its owner what was so."""
+    if follow.connection is None:
+        return
+    if isinstance(failure, NeedsReconnect):
+        connections.mark_broken(follow.connection, failure.reason, now)
+    else:
+        connections.mark_trouble(follow.connection, failure.reason, now)
+
+
+def _note_success(follow: Follow, now: datetime) -> None:
+    account = follow.connection
+    if account is None:
+        return
+    if account.trouble or to_ms(now - STILL_GOOD) > (account.checked_at or 0):
+        connections.mark_working(account, now)
+
+
+def _redeliver(now: datetime) -> None:
+    """Have GitHub send again what did not get through: it does not do so by itself."""
+    try:
+        count = redeliveries.redeliver(now)
+    except Failure as failure:
+        logger.warning("redeliveries not asked for", extra={"reason": failure.reason})
+    else:
+        logger.info("redeliveries asked for", extra={"deliveries": count})
