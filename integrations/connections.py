@@ -9,15 +9,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from integrations.errors import NeedsReconnect, TryLater
-from integrations.sources.base import AccountNews
 from integrations.tables import Connection
 from slothpost_site import crypto, dynamo
 from slothpost_site.dynamo import Conflict, change, get, put_new, shard_of
 from slothpost_site.moments import to_ms
 from slothpost_site.paging import Page, read_page
+
+if TYPE_CHECKING:  # the sources import this module
+    from integrations.sources.base import AccountNews
 
 LEASE = timedelta(seconds=30)  # longer than the longest refresh call
 EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
@@ -226,7 +228,7 @@ def end_refresh(connection: Connection, now: datetime) -> None:
     )
 
 
-def hear(news: AccountNews, now: datetime) -> None:
+def hear(news: "AccountNews", now: datetime) -> None:
     """What a source's webhook says of an account, for everybody who connected it."""
     for connection in known_as(news.external_key):
         if news.broken:
