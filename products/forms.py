@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from integrations.outlets import OUTLETS
 from integrations.sources.base import UNPRINTABLE
@@ -104,7 +105,7 @@ class RepositoryForm(forms.Form):
         if found is None:
             raise forms.ValidationError("Write it as owner/name, such as acme/app.")
         try:
-            return find_repository(found[1])
+            return find_repository(found[1], timezone.now())
         except NoSuchRepository as error:
             raise forms.ValidationError(str(error)) from error
 

@@ -1,13 +1,19 @@
+from integrations.sources.github.account import (
+    check,
+    choices,
+    disconnect,
+    finish,
+    is_configured,
+    renew,
+    start,
+)
+from integrations.sources.github.facts import LABEL, NAME
+from integrations.sources.github.history import NoSuchRepository, fetch, find_repository
 from integrations.sources.github.webhook import (
-    COMMITS_KEPT,
     FOLLOW_ATTRIBUTE,
-    LABEL,
     METHODS,
-    NAME,
     PATH,
     SIGNATURE_HEADER,
-    NoSuchRepository,
-    find_repository,
     parse,
     secrets,
     signature,
@@ -15,7 +21,6 @@ from integrations.sources.github.webhook import (
 )
 
 __all__ = [
-    "COMMITS_KEPT",
     "FOLLOW_ATTRIBUTE",
     "LABEL",
     "METHODS",
@@ -23,9 +28,17 @@ __all__ = [
     "PATH",
     "SIGNATURE_HEADER",
     "NoSuchRepository",
+    "check",
+    "choices",
+    "disconnect",
+    "fetch",
     "find_repository",
+    "finish",
+    "is_configured",
     "parse",
+    "renew",
     "secrets",
     "signature",
+    "start",
     "verify",
 ]

@@ -1,12 +1,23 @@
 """What GitHub's deliveries say, by the recorded ones."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from integrations.sources import github
-from integrations.sources.base import BadPayload, Event, Gone, Received, Renamed
+from integrations.sources.base import (
+    AccountNews,
+    BadPayload,
+    Event,
+    Gone,
+    Hidden,
+    Opened,
+    OutOfReach,
+    Received,
+    Renamed,
+)
 from tests.integrations.recorded import deliveries, delivery
 
 REPOSITORY = "186853002"
@@ -96,6 +107,7 @@ RELEASE = Event(
     version="0.0.1",
     author="Codertocat",
     refs=("tag:0.0.1",),
+    stage="released",
 )
 
 
@@ -165,6 +177,7 @@ def test_a_tag_is_one_fact_whether_created_or_pushed() -> None:
     created["ref"], pushed["ref"] = "v1.2.0", "refs/tags/v1.2.0"
     created["repository"]["pushed_at"] = "2026-11-30T20:15:00Z"
     pushed["repository"]["pushed_at"] = int(moment.timestamp())
+    pushed["head_commit"] = {"id": SHA}
     tag = Event(
         source="github",
         kind="tag",
@@ -173,10 +186,13 @@ def test_a_tag_is_one_fact_whether_created_or_pushed() -> None:
         title="v1.2.0",
         link="https://github.com/Codertocat/Hello-World/releases/tag/v1.2.0",
         version="v1.2.0",
-        author="Codertocat",
         refs=("tag:v1.2.0",),
+        stage="released",
     )
-    assert parse("create", created).events == parse("push", pushed).events == (tag,)
+    assert parse("create", created).events == (tag,)
+    # Only a push says which commit the tag names.
+    of_commit = replace(tag, refs=("tag:v1.2.0", f"sha:{SHA}"))
+    assert parse("push", pushed).events == (of_commit,)
 
 
 def test_a_tag_that_is_no_version_is_ignored() -> None:
@@ -211,6 +227,7 @@ def test_a_push_to_the_default_branch_is_its_commits() -> None:
         link=f"https://github.com/Codertocat/Hello-World/commit/{SHA}",
         author="Codertocat",
         refs=(f"sha:{0:040x}",),
+        stage="merged",
     )
     assert (second.id, second.ignored) == (f"commit:{1:040x}", "a chore")
 
@@ -239,18 +256,18 @@ def test_work_pushed_to_another_branch_before_counts_once_it_reaches_the_default
 def test_what_a_merged_pull_request_brings_is_told_with_it() -> None:
     payload = push("Add a switch", "Add colours", "Merge pull request #12 from acme/dark-mode")
     events = parse("push", payload).events
-    assert [event.ignored for event in events] == ["part of pull request #12"] * 3
+    assert [event.ignored for event in events] == ["", "", "a merge commit"]
     assert [event.refs[1] for event in events] == ["pr:12"] * 3
 
 
 def test_a_squashed_pull_request_is_told_with_it_and_its_neighbours_are_not_lost() -> None:
     one, two = parse("push", push("Add colours", "Add dark mode (#12)")).events
-    assert (one.ignored, two.ignored) == ("", "part of pull request #12")
+    assert (one.refs[1:], two.refs[1:]) == ((), ("pr:12",))
 
 
-def test_rewritten_history_is_not_told_again() -> None:
-    event = only_event("push", push("Add dark mode", forced=True))
-    assert event.ignored == "rewritten by a forced push"
+def test_a_forced_push_tells_what_the_list_of_commits_tells() -> None:
+    forced = parse("push", push("Add dark mode", forced=True)).events
+    assert forced == parse("push", push("Add dark mode")).events
 
 
 def test_commits_of_a_bot_are_ignored() -> None:
@@ -259,9 +276,6 @@ def test_commits_of_a_bot_are_ignored() -> None:
     assert only_event("push", payload).ignored == "made by a bot (acme-release)"
     payload["commits"][0]["author"] = {"name": "github-actions", "email": "a@example.com"}
     assert only_event("push", payload).ignored == "made by a bot (github-actions)"
-    payload["commits"][0]["author"] = {"name": "Deploys"}
-    payload["sender"]["type"] = "Bot"
-    assert only_event("push", payload).ignored == "made by a bot (deploys)"
 
 
 def test_a_person_whose_work_a_bot_pushes_is_not_a_bot() -> None:
@@ -315,6 +329,7 @@ def test_a_merged_pull_request_is_a_story() -> None:
             "sha:c4295bd74fb0f4fda03689c3df3f2803b658fd85",
             "sha:ec26c3e57ca3a959ca5aad62de7213c562f8c821",
         ),
+        stage="merged",
     )
 
 
@@ -355,6 +370,28 @@ def test_a_pull_request_and_its_commit_share_what_they_changed() -> None:
     assert shared == {"pr:2", "sha:c4295bd74fb0f4fda03689c3df3f2803b658fd85"}
 
 
+@pytest.mark.parametrize("action", ["labeled", "edited"])
+def test_a_merged_pull_request_that_is_labelled_late_is_the_same_fact(action: str) -> None:
+    late = merged(labels=[{"name": "nopost"}]) | {"action": action}
+    event = only_event("pull_request", late)
+    assert (event.id, event.ignored) == ("pr:2", "labelled “nopost”")
+
+
+def test_what_comes_from_a_private_repository_says_so() -> None:
+    payloads = [
+        ("release", delivery("release", action="published")),
+        ("push", push("Add dark mode")),
+        ("pull_request", merged()),
+        ("create", delivery("create", ref_type="tag")),
+    ]
+    for _, payload in payloads:
+        payload["repository"]["private"] = True
+    found = [(parse(event, p).private, only_event(event, p)) for event, p in payloads]
+    assert [(private, event.private, event.link) for private, event in found] == [
+        (True, True, "")
+    ] * 4
+
+
 # -- upkeep --------------------------------------------------------------------------------------
 
 
@@ -369,11 +406,97 @@ def test_a_deleted_repository_is_gone() -> None:
     assert received.upkeep == Gone("The repository was deleted on GitHub")
 
 
-def test_a_repository_that_becomes_private_says_what_to_check() -> None:
-    received = parse("repository", delivery("repository", action="privatized"))
-    assert received.upkeep is None
-    assert (
-        received.note == "The repository is private now: check what the waiting drafts tell of it"
+def test_a_repository_that_becomes_private_is_hidden_from_whoever_saw_it_in_public() -> None:
+    payload = delivery("repository", action="privatized")
+    payload["repository"]["private"] = True
+    received = parse("repository", payload)
+    assert (received.follow_id, received.private) == (REPOSITORY, False)
+    assert received.upkeep == Hidden("The repository was made private on GitHub")
+
+
+def test_a_repository_that_becomes_public_is_open_by_either_event() -> None:
+    assert parse("repository", delivery("repository", action="publicized")).upkeep == Opened()
+    assert parse("public", delivery("public")).upkeep == Opened()
+
+
+# -- accounts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "news"),
+    [
+        ("created", None),
+        (
+            "deleted",
+            AccountNews(
+                "github#installation:2",
+                broken="SlothPost was uninstalled from octocat at GitHub: install it again to go"
+                " on.",
+            ),
+        ),
+        (
+            "suspend",
+            AccountNews(
+                "github#installation:16598467",
+                broken="SlothPost was suspended for Codertocat at GitHub: lift that there to go"
+                " on.",
+            ),
+        ),
+        ("unsuspend", AccountNews("github#installation:16598467", works_again=True)),
+    ],
+)
+def test_what_becomes_of_an_installation_is_news_of_its_account(
+    action: str, news: AccountNews | None
+) -> None:
+    received = parse("installation", delivery("installation", action=action))
+    assert (received.account, received.follow_id, received.events) == (news, "", ())
+
+
+def test_repositories_that_were_taken_away_are_out_of_reach_each() -> None:
+    payload = delivery("installation_repositories", action="removed")
+    payload["repositories_removed"].append({"id": 7, "full_name": "acme/app"})
+    assert parse("installation_repositories", payload).upkeep_of == (
+        (
+            "1296269",
+            OutOfReach(
+                "SlothPost's access to octocat/Hello-World was taken away at GitHub: give it back"
+                " there to go on."
+            ),
+        ),
+        (
+            "7",
+            OutOfReach(
+                "SlothPost's access to acme/app was taken away at GitHub: give it back there to"
+                " go on."
+            ),
+        ),
+    )
+
+
+def test_repositories_that_were_added_take_nothing_away() -> None:
+    received = parse(
+        "installation_repositories", delivery("installation_repositories", action="added")
+    )
+    assert (received.upkeep_of, received.note) == ((), "More repositories can be followed now")
+
+
+def test_an_organisation_that_is_renamed_gives_its_installation_another_name() -> None:
+    payload = {
+        "action": "renamed",
+        "account": {"login": "acme-labs", "id": 5},
+        "installation": {"id": 9},
+        "target_type": "Organization",
+    }
+    received = parse("installation_target", payload)
+    assert received.account == AccountNews("github#installation:9", name="acme-labs")
+
+
+def test_a_person_who_takes_the_authorisation_back_has_to_connect_again() -> None:
+    payload = delivery("github_app_authorization", action="revoked")
+    payload["sender"]["id"] = 21031067
+    assert parse("github_app_authorization", payload).account == AccountNews(
+        "github#user:21031067",
+        broken="You took SlothPost's authorisation back at GitHub: connect it again to go on.",
     )
 
 

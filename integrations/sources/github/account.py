@@ -1,0 +1,448 @@
+"""A person's account at GitHub, and the app's installations that it shows.
+
+The account holds the token that acts for the person, and proves what they may see; each
+installation holds the app's own token, which reads. Both are connections.
+https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
+"""
+
+import base64
+import hashlib
+import logging
+import secrets as random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+
+from integrations import connections
+from integrations.connections import Account, Grant
+from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater
+from integrations.sources.base import Cancelled, Choice, ExpiredLink, Fields, Finish, Start
+from integrations.sources.github.calls import (
+    OPERATORS_FAULT,
+    app_token,
+    each_page,
+    items_of,
+    rest,
+    understood,
+    web,
+)
+from integrations.sources.github.facts import LABEL, NAME, name_of
+from integrations.sources.github.webhook import installation_key, user_key
+from integrations.tables import Connection
+
+logger = logging.getLogger(__name__)
+
+MOST_PAGES = 50  # of a hundred each; more is a list that never ends
+RENEWED_BEFORE = timedelta(days=30)  # a refresh token lapses after six months
+TOKEN_PATH = "/login/oauth/access_token"  # noqa: S105 -- a path
+
+
+def is_configured() -> bool:
+    return all(
+        (
+            settings.GITHUB_APP_ID,
+            settings.GITHUB_APP_SLUG,
+            settings.GITHUB_CLIENT_ID,
+            settings.GITHUB_CLIENT_SECRET,
+            settings.GITHUB_PRIVATE_KEY,
+        )
+    )
+
+
+# -- connecting ------------------------------------------------------------------------------------
+
+
+def start(state: str, callback_url: str) -> Start:
+    verifier = random.token_urlsafe(48)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    query = {
+        "client_id": settings.GITHUB_CLIENT_ID,
+        "redirect_uri": callback_url,
+        "state": state,
+        "code_challenge": challenge.decode().rstrip("="),
+        "code_challenge_method": "S256",
+    }
+    address = f"{settings.GITHUB_URL}/login/oauth/authorize?{urlencode(query)}"
+    return Start(address, {"verifier": verifier})
+
+
+@understood()
+def finish(
+    user_id: str, answer: Mapping[str, str], kept: Mapping[str, str], now: datetime
+) -> Finish:
+    """Connect the account and every installation of the app that it shows.
+
+    The browser comes back from signing in with a code, and from installing the app with an
+    `installation_id`, which anybody can write into an address: it counts if GitHub lists it for
+    the account. Raises Cancelled, ExpiredLink or a Failure.
+    """
+    if "error" in answer:
+        raise _refusal(answer["error"])
+    if "code" in answer:
+        grant = _exchanged(answer["code"], kept, now)
+        who = _read_account(grant.secrets["token"], now)
+        installations = _installations(grant.secrets["token"], now)
+        _must_show(installations, answer)
+        account = connections.connect(user_id, NAME, who, grant, now=now)
+    else:
+        account = _returned(user_id, answer)
+        with _noted(account, now):
+            installations = _installations(user_token(account, now), now)
+        _must_show(installations, answer)
+    _connect_installations(account, installations, now)
+    return _finished(account, installations, answer, kept)
+
+
+def _refusal(error: str) -> Exception:
+    """What an error that the browser comes back with means:
+    https://docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-authorization-request-errors
+    """
+    if error == "access_denied":
+        return Cancelled("You did not allow it at GitHub: nothing was connected.")
+    if error in ("application_suspended", "redirect_uri_mismatch"):
+        logger.error("the app is set up wrong", extra={"service": LABEL, "error": error})
+        return Refused(OPERATORS_FAULT)
+    return ExpiredLink("GitHub did not complete it: please start again.")
+
+
+def _exchanged(code: str, kept: Mapping[str, str], now: datetime) -> Grant:
+    """What a code is worth: https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app"""
+    form = {
+        "code": code,
+        "redirect_uri": kept.get("callback_url", ""),
+        "code_verifier": kept.get("verifier", ""),
+    }
+    found = _asked_for_token(form, now)
+    if found.has("error"):
+        error = found.text("error")
+        if error == "bad_verification_code":
+            raise ExpiredLink("GitHub's answer was too old, or used before: please start again.")
+        raise _our_own(error)
+    return _grant(found, now)
+
+
+def _asked_for_token(form: Mapping[str, str], now: datetime) -> Fields:
+    """GitHub's answer, which has status 200 even where it says no; other servers of it say 400."""
+    client = {
+        "client_id": settings.GITHUB_CLIENT_ID,
+        "client_secret": settings.GITHUB_CLIENT_SECRET,
+    }
+    try:
+        answer = web().ask("POST", TOKEN_PATH, now=now, data={**client, **form})
+    except (Refused, NeedsReconnect) as failure:
+        if failure.answer is None or not isinstance(failure.answer.body, dict):
+            raise _our_own("refused") from failure
+        answer = failure.answer
+    found = Fields(answer.body, "")
+    if answer.status >= 400 and not found.has("error"):
+        raise _our_own(f"status {answer.status}")
+    return found
+
+
+def _our_own(error: str) -> TryLater:
+    """GitHub refuses us, whoever's account it is about: that says nothing against the account."""
+    logger.error("no token was handed out", extra={"service": LABEL, "error": name_of(error)})
+    return TryLater(OPERATORS_FAULT)
+
+
+def _grant(found: Fields, now: datetime) -> Grant:
+    """Tokens that do not lapse come without a time and without a refresh token."""
+    tokens = {"token": found.text("access_token"), "refresh_token": found.text("refresh_token", "")}
+    refresh_at = None
+    if found.has("refresh_token_expires_in"):
+        lapses = now + timedelta(seconds=_seconds(found, "refresh_token_expires_in"))
+        refresh_at = max(lapses - RENEWED_BEFORE, now + timedelta(days=1))
+    expires_at = None
+    if found.has("expires_in"):
+        expires_at = now + timedelta(seconds=_seconds(found, "expires_in"))
+    return Grant(tokens, expires_at=expires_at, refresh_at=refresh_at)
+
+
+def _seconds(found: Fields, name: str) -> int:
+    return min(found.number(name), 10**9)
+
+
+def _read_account(token: str, now: datetime) -> Account:
+    """Whose token it is: the real read that shows that it works."""
+    found = Fields(rest(token).ask("GET", "/user", now=now).body, "user")
+    number = found.number("id")
+    return Account(str(number), name_of(found.text("login")), user_key(number))
+
+
+def _returned(user_id: str, answer: Mapping[str, str]) -> Connection:
+    """Whose browser comes back from installing the app, without a code: the account that was
+    connected last."""
+    found = [account for account in _accounts(user_id) if account.works]
+    if not found or not {"installation_id", "setup_action"} & set(answer):
+        raise ExpiredLink("GitHub sent you back without what we need: please start again.")
+    return max(found, key=lambda account: int(account.connected_at))
+
+
+def _must_show(installations: list[Fields], answer: Mapping[str, str]) -> None:
+    """Raises Refused for an installation that is somebody else's."""
+    named = answer.get("installation_id", "")
+    if named and named not in {str(found.number("id")) for found in installations}:
+        raise Refused("GitHub does not show that installation to your account.")
+
+
+def _finished(
+    account: Connection,
+    installations: list[Fields],
+    answer: Mapping[str, str],
+    kept: Mapping[str, str],
+) -> Finish:
+    if answer.get("setup_action") == "request":
+        return Finish(
+            account, note="An owner of the organisation has to approve it at GitHub first."
+        )
+    if installations:
+        return Finish(account)
+    query = f"?{urlencode({'state': kept['state']})}" if kept.get("state") else ""
+    return Finish(
+        account,
+        next_url=f"{settings.GITHUB_URL}/apps/{settings.GITHUB_APP_SLUG}/installations/new{query}",
+        note="Choose at GitHub which repositories SlothPost may read.",
+    )
+
+
+# -- installations ---------------------------------------------------------------------------------
+
+
+def _installations(token: str, now: datetime) -> list[Fields]:
+    """The app's installations that a person can see."""
+    pages = each_page(rest(token), "/user/installations", now)
+    return [
+        found for page in islice(pages, MOST_PAGES) for found in items_of(page, "installations")
+    ]
+
+
+def _connect_installations(
+    account: Connection, installations: list[Fields], now: datetime
+) -> list[Connection]:
+    """A connection for each of them; those that a person has and that work are left alone."""
+    return [_connect_installation(account, installation, now) for installation in installations]
+
+
+def _connect_installation(account: Connection, installation: Fields, now: datetime) -> Connection:
+    key = installation_key(installation.number("id"))
+    found = connections.find(account.user_id, key)
+    if found is not None and found.works and found.details["account"] == account.key:
+        return found
+    login = name_of(installation.maybe("account").text("login", ""))
+    who = Account(
+        key.removeprefix(f"{NAME}#"), login, key, {"login": login, "account": account.key}
+    )
+    # Its own token is still to be had: until then the one it has counts as lapsed.
+    made = connections.connect(account.user_id, NAME, who, Grant({}, expires_at=now), now=now)
+    if installation.has("suspended_at"):
+        connections.mark_broken(made, _suspended(made), now)
+    return made
+
+
+def _is_installation(connection: Connection) -> bool:
+    return connection.key.startswith(f"{NAME}#installation:")
+
+
+def _accounts(user_id: str) -> list[Connection]:
+    return [c for c in connections.of_provider(user_id, NAME) if not _is_installation(c)]
+
+
+def account_of(installation: Connection) -> Connection | None:
+    """The person's account that shows an installation."""
+    key = (installation.details or {}).get("account", "")
+    return connections.find(installation.user_id, key) if key else None
+
+
+def _suspended(installation: Connection) -> str:
+    return (
+        f"SlothPost was suspended for {installation.account_name} at GitHub: lift that there to"
+        " go on."
+    )
+
+
+def _removed(installation: Connection) -> str:
+    return (
+        f"SlothPost was removed at GitHub from {installation.account_name}: install it again to"
+        " go on."
+    )
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def user_token(account: Connection, now: datetime) -> str:
+    """A token that acts for a person. Raises a Failure."""
+    return connections.fresh_secrets(account, partial(_renewed, now=now), now)["token"]
+
+
+def renew(connection: Connection, now: datetime) -> None:
+    """A refresh token that nobody uses lapses; an installation's token is made when needed."""
+    if not _is_installation(connection):
+        connections.fresh_secrets(connection, partial(_renewed, now=now), now, even_if_valid=True)
+
+
+@understood()
+def _renewed(kept: dict[str, str], now: datetime) -> Grant:
+    """https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens"""
+    if not kept.get("refresh_token"):
+        raise NeedsReconnect("GitHub's authorisation has lapsed: connect it again to go on.")
+    form = {"grant_type": "refresh_token", "refresh_token": kept["refresh_token"]}
+    found = _asked_for_token(form, now)
+    if not found.has("error"):
+        return _grant(found, now)
+    if found.text("error") in ("bad_refresh_token", "invalid_grant"):
+        raise NeedsReconnect("GitHub no longer accepts this authorisation: connect it again.")
+    raise _our_own(found.text("error"))
+
+
+def installation_token(installation: Connection, now: datetime) -> str:
+    """A token that reads what an installation of the app covers; it lasts for an hour.
+
+    Raises NeedsReconnect, having marked the connection broken, or another Failure.
+    """
+    mint = partial(_minted, installation=installation, now=now)
+    return connections.fresh_secrets(installation, mint, now)["token"]
+
+
+@understood()
+def _minted(kept: dict[str, str], installation: Connection, now: datetime) -> Grant:
+    """https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app"""
+    number = installation.account_id.removeprefix("installation:")
+    path = f"/app/installations/{number}/access_tokens"
+    try:
+        answer = rest(app_token(now)).ask("POST", path, now=now)
+    except NotFound as failure:
+        raise NeedsReconnect(_removed(installation)) from failure
+    except NeedsReconnect as failure:  # it is the app that GitHub does not know
+        raise _our_own("the app's token was refused") from failure
+    except Refused as failure:
+        if "suspended" in _message_of(failure):
+            raise NeedsReconnect(_suspended(installation)) from failure
+        raise
+    found = Fields(answer.body, "")
+    return Grant({"token": found.text("token")}, expires_at=found.moment("expires_at"))
+
+
+def _message_of(failure: Failure) -> str:
+    body: Any = failure.answer.body if failure.answer else None
+    return Fields(body if isinstance(body, dict) else {}, "").text("message", "").lower()
+
+
+# -- using it --------------------------------------------------------------------------------------
+
+
+@understood()
+def choices(user_id: str, now: datetime) -> list[Choice]:
+    """Every repository that both the app and the person can see: the app may see more."""
+    accounts = _accounts(user_id)
+    working = [account for account in accounts if account.works]
+    if accounts and not working:
+        raise NeedsReconnect(str(accounts[0].broken))
+    return [choice for account in working for choice in _choices_of(account, now)]
+
+
+def _choices_of(account: Connection, now: datetime) -> list[Choice]:
+    found = []
+    with _noted(account, now):
+        token = user_token(account, now)
+        shown = [i for i in _installations(token, now) if not i.has("suspended_at")]
+        for installation in _connect_installations(account, shown, now):
+            number = installation.account_id.removeprefix("installation:")
+            pages = each_page(rest(token), f"/user/installations/{number}/repositories", now)
+            found += [
+                _choice(repository, installation)
+                for page in islice(pages, MOST_PAGES)
+                for repository in items_of(page, "repositories")
+            ]
+    connections.mark_working(account, now)
+    return found
+
+
+def _choice(repository: Fields, installation: Connection) -> Choice:
+    return Choice(
+        id=str(repository.number("id")),
+        name=name_of(repository.text("full_name")),
+        via=installation.key,
+        private=repository.flag("private"),
+    )
+
+
+@understood()
+def check(connection: Connection, now: datetime) -> None:
+    if _is_installation(connection):
+        _check_installation(connection, now)
+    else:
+        with _noted(connection, now):
+            _read_account(user_token(connection, now), now)
+    connections.mark_working(connection, now)
+
+
+def _check_installation(installation: Connection, now: datetime) -> None:
+    """Whether the person's account still lists it, and as one that works."""
+    account = account_of(installation)
+    if account is None or not account.works:
+        raise Refused("Connect your GitHub account again: it is what shows this installation.")
+    with _noted(account, now):
+        shown = {
+            installation_key(found.number("id")): found
+            for found in _installations(user_token(account, now), now)
+        }
+    found = shown.get(installation.key)
+    if found is not None and not found.has("suspended_at"):
+        return
+    reason = _removed(installation) if found is None else _suspended(installation)
+    connections.mark_broken(installation, reason, now)
+    raise NeedsReconnect(reason)
+
+
+@contextmanager
+def _noted(account: Connection, now: datetime) -> Iterator[None]:
+    """Let an account's own page tell what failed."""
+    try:
+        yield
+    except NeedsReconnect as failure:
+        connections.mark_broken(account, failure.reason, now)
+        raise
+    except Failure as failure:
+        connections.mark_trouble(account, failure.reason, now)
+        raise
+
+
+def disconnect(connection: Connection, now: datetime) -> str:
+    """Forget an installation, or an account with all of the installations that it shows."""
+    if _is_installation(connection):
+        connections.disconnect(connection)
+        return f"It is still installed at GitHub: uninstall it at {_installed_at()}."
+    _give_back(connection, now)
+    for other in connections.of_provider(connection.user_id, NAME):
+        if _is_installation(other) and (other.details or {}).get("account") == connection.key:
+            connections.disconnect(other)
+    connections.disconnect(connection)
+    return f"The app is still installed at GitHub: uninstall it at {_installed_at()}."
+
+
+def _installed_at() -> str:
+    return f"{settings.GITHUB_URL}/settings/installations"
+
+
+def _give_back(account: Connection, now: datetime) -> None:
+    """https://docs.github.com/en/rest/apps/oauth-applications#delete-an-app-authorization
+
+    Whatever comes of it, the account is forgotten here.
+    """
+    client = (settings.GITHUB_CLIENT_ID, settings.GITHUB_CLIENT_SECRET)
+    try:
+        token = user_token(account, now)
+        path = f"/applications/{settings.GITHUB_CLIENT_ID}/grant"
+        rest().ask("DELETE", path, now=now, auth=client, json={"access_token": token})
+    except Failure as failure:
+        logger.warning(
+            "the grant was not given back",
+            extra={"user_id": account.user_id, "connection": account.key, "why": failure.reason},
+        )
