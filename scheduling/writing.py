@@ -4,22 +4,50 @@ A story belongs to the post that tells it, for as long as that post may go out o
 A draft that nobody decided by its slot is replaced by the next one, and its stories are free again.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from integrations.outlets import text_length, text_limit
+from integrations.sources.noise import told_in
 from integrations.writers import composer
 from integrations.writers.base import Brief, Story, Written
-from products import activity, catalogue, posts
+from products import activity, catalogue, following, posts, secrecy, stories
 from products.states import State
+from products.stories import Verdict
 from products.tables import Activity, Post, Product
 from scheduling.plans import plan_of
 from slothpost_site.moments import from_ms, to_ms
 
-# What nobody told for so long is no news.
-NEWS = timedelta(days=60)
 ONE_MORE_MINUTE = timedelta(minutes=1)
+# A first draft waits until the sources were asked, for as long as they may be expected to answer.
+FRESH = timedelta(minutes=10)
+PATIENCE = timedelta(minutes=15)
 HOLDS_NOTHING = frozenset({State.SKIPPED, State.SUPERSEDED})
+QUIET = "A quiet week: nothing new since the last draft."
+PRIVATE = (
+    "What is new is private, and no post may be written from it before you say so: allow it"
+    " on the product's page, beside its source."
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What other posts of the outlet hold, by the keys and the refs of their evidence."""
+
+    keys: frozenset[str]
+    refs: frozenset[str]
+
+    def holds(self, story: Verdict) -> bool:
+        """Whether the same change or version is told already, by whatever told of it first.
+
+        A version is not told by the changes that it brings. What a person wants told is, unless
+        it was the very thing that was told.
+        """
+        if self.keys & {item.key for item in (story.item, *story.same)}:
+            return True
+        return not story.item.overruled and bool(self.refs & story.refs)
 
 
 def write(post: Post, now: datetime) -> None:
@@ -35,20 +63,36 @@ def write(post: Post, now: datetime) -> None:
     if any(other.state == State.DRAFTING and other.slot_at < post.slot_at for other in others):
         posts.postpone(post, until=now + ONE_MORE_MINUTE)  # the earlier slot chooses first
         return
+    if not int(post.variation) and _are_sources_to_be_asked(product, now):
+        following.ask_for_fetch(product, now)
+        posts.postpone(post, until=now + ONE_MORE_MINUTE)
+        return
     replaced = [other for other in others if _is_replaced(other, post, now)]
-    held = [other for other in others if other not in replaced and other.state not in HOLDS_NOTHING]
-    stories = _untold(post, product, others, held, now)
-    written = _compose(product, post, stories)
+    told = _told(
+        other for other in others if other not in replaced and other.state not in HOLDS_NOTHING
+    )
+    untold = _untold(post, product, others, told, now)
+    allowed = [story for story in untold if _is_allowed(product, story.item)]
+    written = _compose(product, post, allowed, told)
     shown = {"product_name": product.name, "timezone": plan_of(product).timezone}
     if written is None:
-        why = "A quiet week: nothing new since the last draft."
-        posts.skip(post, why, now=now, **shown)
+        posts.skip(post, PRIVATE if len(allowed) < len(untold) else QUIET, now=now, **shown)
         return
     for other in replaced:
         posts.supersede(other, "A newer draft took over its stories.", now=now)
-    told = set(written.evidence)
-    evidence = [_evidence(story) for story in stories if story.key in told]
+    rests_on = set(written.evidence)
+    evidence = [_evidence(story) for story in allowed if story.item.key in rests_on]
     posts.fill(post, now=now, text=written.text, evidence=evidence, **shown)
+
+
+def _are_sources_to_be_asked(product: Product, now: datetime) -> bool:
+    """Whether what happened may be known better in a minute."""
+    if not following.followed(product):
+        return False
+    fetched, asked = product.fetched_at, product.fetch_asked_at
+    if fetched is not None and now - from_ms(fetched) < FRESH:
+        return False
+    return asked is None or now - from_ms(asked) <= PATIENCE
 
 
 def _is_replaced(other: Post, post: Post, now: datetime) -> bool:
@@ -57,36 +101,55 @@ def _is_replaced(other: Post, post: Post, now: datetime) -> bool:
     return bool(earlier and other.state == State.AWAITING_REVIEW)
 
 
+def _told(held: Iterable[Post]) -> Told:
+    items = [item for other in held for item in other.evidence or []]
+    return Told(
+        frozenset(item["key"] for item in items),
+        frozenset(ref for item in items for ref in item.get("refs", [])),
+    )
+
+
 def _untold(
-    post: Post, product: Product, others: list[Post], held: list[Post], now: datetime
-) -> list[Activity]:
-    """The stories that no other post of the outlet holds, by key or by what they are about.
+    post: Post, product: Product, others: list[Post], told: Told, now: datetime
+) -> list[Verdict]:
+    """The stories that no other post of the outlet holds, in the order in which they happened.
 
     A post that is written again while a later one exists keeps to what it told: what is new is the
     later one's.
     """
-    own = [item["key"] for item in post.evidence or []]
-    if own and any(other.slot_at > post.slot_at for other in others):
-        stories = activity.stories_of(post.product_id, own)
-    else:
-        stories = activity.stories_since(post.product_id, _since(product, others, now))
-    items = [item for other in held for item in other.evidence or []]
-    keys = {item["key"] for item in items}
-    refs = {ref for item in items for ref in item.get("refs", [])}
+    found = activity.window(post.product_id, now)
+    own = {item["key"] for item in post.evidence or []}
+    keeps = own and any(other.slot_at > post.slot_at for other in others)
+    since = _since(product, others, now)
     return [
-        story for story in stories if story.key not in keys and not refs & set(story.refs or [])
+        story
+        for story in stories.judge(found, product.never_mention)
+        if story.is_story
+        and not told.holds(story)
+        and (_rests_on(story, own) if keeps else int(story.item.story_at or 0) > since)
     ]
+
+
+def _rests_on(story: Verdict, keys: set[str]) -> bool:
+    return any(item.key in keys for item in story.everything)
+
+
+def _is_allowed(product: Product, item: Activity) -> bool:
+    """Whether a post may be written from it: what is private, or stands where all is private now,
+    only once its owner said so."""
+    private = item.private or following.is_private(product, item.source)
+    return not private or following.is_allowed(product, item.source)
 
 
 def _since(product: Product, others: list[Post], now: datetime) -> int:
     """From when on stories are looked at: no further back than the posts that are known."""
-    since = max(int(product.created_at), to_ms(now - NEWS))
+    since = max(int(product.created_at), to_ms(now - activity.NEWS))
     if len(others) < posts.MOST_OTHERS - 1:
         return since
     return max(since, int(others[-1].slot_at))
 
 
-def _compose(product: Product, post: Post, stories: list[Activity]) -> Written | None:
+def _compose(product: Product, post: Post, found: list[Verdict], told: Told) -> Written | None:
     brief = Brief(
         product=product.name,
         link=product.link or "",
@@ -94,12 +157,12 @@ def _compose(product: Product, post: Post, stories: list[Activity]) -> Written |
         audience=product.audience or "",
         voice=product.voice or "",
         outlet=post.outlet,
-        stories=tuple(_story(story) for story in stories),
+        stories=tuple(part for story in found for part in _tellings(story, product, told)),
         variation=_variation(post),
         limit=text_limit(post.outlet),
         length=lambda text: text_length(post.outlet, text),
     )
-    if not stories and product.quiet_week == "evergreen":
+    if not found and product.quiet_week == "evergreen":
         return composer.evergreen(brief)
     return composer.write(brief)
 
@@ -110,22 +173,58 @@ def _variation(post: Post) -> int:
     return days + int(post.variation)
 
 
-def _story(item: Activity) -> Story:
+def _tellings(story: Verdict, product: Product, told: Told) -> list[Story]:
+    """A story as the writer sees it: in its author's own words if there are any; of a version also
+    the changes that it brings, as far as they are to be told."""
+    item = story.item
+    said = next((other.said for other in (item, *story.same) if other.said), None)
+    refs = tuple(sorted(_refs(story)))
+    brought = [
+        part
+        for part in story.parts
+        if item.kind in stories.VERSIONS
+        and not part.ignored
+        and not told.refs & set(part.refs or ())
+        and _is_allowed(product, part)
+    ]
+    bodies = [text for other in (item, *story.same) if (text := _body(other, told))]
+    lead = _story(item, said or item.title, bodies[0] if bodies else "", refs)
+    return [lead, *(_story(part, part.said or part.title, "", refs) for part in brought)]
+
+
+def _body(item: Activity, told: Told) -> str:
+    """The body without the lines that hold nothing to tell: what the outlet was told before, and
+    what was taken out."""
+    lines = (item.body or "").splitlines()
+    known = told.refs if item.kind in stories.VERSIONS else frozenset()
+    kept = [line for line in lines if secrecy.REMOVED not in line and not told_in(line) & known]
+    return "\n".join(kept)
+
+
+def _story(item: Activity, title: str, body: str, refs: tuple[str, ...]) -> Story:
     return Story(
         key=item.key,
         kind=item.kind,
-        title=item.title,
-        body=item.body or "",
+        title=title,
+        body=body,
         link=item.link or "",
         version=item.version or "",
         occurred_at=from_ms(item.occurred_at),
-        refs=tuple(item.refs or ()),
+        refs=refs,
         source=item.source,
     )
 
 
-def _evidence(item: Activity) -> dict[str, Any]:
+def _refs(story: Verdict) -> set[str]:
+    """Of all that a story tells, also of what its notes name and nobody has recorded."""
+    named = [(item.about or {}).get("tells", []) for item in (story.item, *story.same)]
+    own = [item.refs or [] for item in story.everything]
+    return {ref for refs in (*named, *own) for ref in refs}
+
+
+def _evidence(story: Verdict) -> dict[str, Any]:
     """What stays with the post for good of a story that it rests on."""
+    item = story.item
     return {
         "key": item.key,
         "source": item.source,
@@ -133,5 +232,5 @@ def _evidence(item: Activity) -> dict[str, Any]:
         "title": item.title,
         "link": item.link or "",
         "occurredAt": int(item.occurred_at),
-        "refs": item.refs or [],
+        "refs": sorted(_refs(story)),
     }

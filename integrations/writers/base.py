@@ -10,8 +10,8 @@ class Story:
     """One activity that is worth telling, as the writer sees it."""
 
     key: str
-    kind: str  # "release" | "merge" | "commit" | "tag" | "deployment"
-    title: str
+    kind: str  # "version" | "release" | "merge" | "commit" | "tag" | "deployment"
+    title: str  # or its author's own words
     body: str
     link: str
     version: str

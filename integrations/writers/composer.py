@@ -16,7 +16,8 @@ from integrations.writers import plain, words
 from integrations.writers.base import Brief, Story, Written
 
 # The telling of one change that says most comes first.
-RICHEST = ("release", "merge", "deployment", "commit", "tag")
+RICHEST = ("version", "release", "merge", "deployment", "commit", "tag")
+VERSIONS = frozenset(("version", "release"))
 NOTABLE = ("release", "tag", "new", "deed", "done", "plain", "fix")
 # How many things a post of each outlet tells at most, and from how many on it lists them.
 MOST = {"x": 4, "threads": 5, "bluesky": 5, "mastodon": 6, "linkedin": 9, "changelog": 40}
@@ -122,7 +123,7 @@ def _groups(stories: Sequence[Story]) -> list[list[Story]]:
     groups: list[tuple[set[str], list[Story]]] = []
     for story in stories:
         refs = {story.key, *story.refs}
-        if story.kind == "release":
+        if story.kind in VERSIONS:
             refs |= plain.pulls(story.body)
         members = [story]
         apart = []
@@ -143,7 +144,7 @@ def _richness(story: Story) -> int:
 def _told(group: list[Story], brief: Brief) -> Fact | None:
     """What a group of tellings of one change says, or None when that is nothing for readers."""
     best = group[0]
-    if best.kind == "release":
+    if best.kind in VERSIONS:
         fact = _release(best, group[1:], brief)
     elif best.kind == "tag":
         version = _version(best)
@@ -162,7 +163,9 @@ def _release(story: Story, merged: list[Story], brief: Brief) -> Fact | None:
     version = _version(story)
     items = list(plain.notes(story.body))
     if not items and not plain.has_bullets(story.body):
-        merges = (plain.item(other.title) for other in merged if other.kind != "tag")
+        merges = (
+            plain.item(other.title) for other in merged if other.kind not in {*VERSIONS, "tag"}
+        )
         items = [item for item in merges if plain.is_news(item)]
     parts = list(dict.fromkeys(_fact(item) for item in items))
     about = _about(story, version, brief) or ("" if parts else plain.prose(story.body))

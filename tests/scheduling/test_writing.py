@@ -103,7 +103,7 @@ def test_a_story_that_arrives_late_is_told_in_the_next_post_and_once() -> None:
     happen(product, 1, at("2026-01-05 15:00"))
     tick(WEEKS[0])
     approve(post_of(0), WEEKS[0])
-    late = make_event(id="pr:9", refs=("pr:9",), occurred_at=at("2026-01-05 16:00"), title="Late")
+    late = make_event(id="pr:9", refs=("pr:9",), occurred_at=at("2026-01-05 16:00"), title="Added late")
     activity.record(product.product_id, late, at("2026-01-07 10:00"))
     tick(WEEKS[1])
     assert {key[-4:] for key in told(post_of(1))} == {"pr:9"}
@@ -117,7 +117,7 @@ def test_a_story_written_while_the_draft_was_drawn_up_is_not_lost() -> None:
     happen(product, 1, at("2026-01-05 15:00"))
     tick(WEEKS[0])
     approve(post_of(0), WEEKS[0])
-    event = make_event(id="pr:8", refs=("pr:8",), occurred_at=WEEKS[0], title="Just now")
+    event = make_event(id="pr:8", refs=("pr:8",), occurred_at=WEEKS[0], title="Added just now")
     activity.record(product.product_id, event, WEEKS[0] - timedelta(seconds=20))
     tick(WEEKS[1])
     assert {key[-4:] for key in told(post_of(1))} == {"pr:8"}
@@ -158,7 +158,7 @@ def test_an_overruled_activity_becomes_a_story_of_the_next_post() -> None:
     tick(WEEKS[0])
     item = activity.find(product.product_id, key)
     assert item is not None
-    activity.make_story(item, at("2026-01-07 10:00"))
+    activity.tell(item, "ignored: chore", at("2026-01-07 10:00"))
     tick(WEEKS[1])
     assert told(post_of(1)) == {key}
 
@@ -168,7 +168,7 @@ def test_a_story_that_its_owner_ignores_is_not_told() -> None:
     key = happen(product, 1, at("2026-01-05 15:00"))
     item = activity.find(product.product_id, key)
     assert item is not None
-    activity.ignore(item)
+    activity.leave_out(item)
     tick(WEEKS[0])
     assert post_of(0).state == State.SKIPPED
 
