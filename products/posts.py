@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from pynamodb.expressions.condition import Condition
 
 from integrations.outlets import OUTLETS, text_length, text_limit
+from products import catalogue, secrecy
 from products.states import FINAL, TROUBLE, WORKING, State, check_allowed
 from products.tables import Post
 from slothpost_site import dynamo
@@ -234,13 +235,15 @@ def approve(post: Post, *, seen: str, send_at: datetime | None, now: datetime, b
 
     `seen` is the `text_hash` of the page that the person looked at. `send_at` None leaves the
     time to the plan: the outlet's next slot. Raises TextRefused when the text changed since, is
-    empty or is too long, and WrongState when the post is no longer waiting.
+    empty, is too long or holds what must not get out, and WrongState when the post is no longer
+    waiting.
     """
     if post.state not in _DECIDABLE:
         raise _wrong_state(post)
     if seen != text_hash(post):
         raise TextRefused("The text changed after you opened this page: read it again first.")
     check_text(post.outlet, post.text or "")
+    _check_secrecy(post)
     _move(
         post,
         _DECIDABLE,
@@ -407,6 +410,14 @@ def check_text(outlet: str, text: str) -> None:
     if length > limit:
         label = OUTLETS[outlet].label
         raise TextRefused(f"{label} takes {limit} characters and this has {length}: shorten it.")
+
+
+def _check_secrecy(post: Post) -> None:
+    """Raise TextRefused if the text holds a secret, or what its product's owner never mentions."""
+    product = catalogue.find(post.user_id, post.product_id)
+    words = secrecy.kept_words(product.never_mention if product else None)
+    if why := secrecy.why_kept(post.text or "", words):
+        raise TextRefused(why)
 
 
 # -- the one move ----------------------------------------------------------------------------------
