@@ -115,6 +115,18 @@ def find(user_id: str, key: str) -> Connection | None:
     return get(Connection, user_id, key)
 
 
+def find_working(user_id: str, key: str) -> Connection | None:
+    """The connection, if it works, and so does the account that shows it where there is one
+    (`details["account"]` is its key)."""
+    found = find(user_id, key)
+    if found is None or not found.works:
+        return None
+    account = (found.details or {}).get("account")
+    if account and find_working(user_id, account) is None:
+        return None
+    return found
+
+
 def list_for(user_id: str, cursor: str = "") -> Page[Connection]:
     """A person's accounts, a page at a time, in the order of provider and account."""
     return read_page(Connection, user_id, cursor=cursor, size=50, newest_first=False)

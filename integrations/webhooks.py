@@ -7,8 +7,9 @@ the signature is checked, and no body, however made, ends in a 500.
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
@@ -44,29 +45,42 @@ class Refusal(Exception):
         self.result = result
 
 
-def receiver(source: Source, take: Take) -> Callable[[HttpRequest], HttpResponse]:
-    """The view for a source's deliveries.
+class Hooks(Protocol):
+    """A source that has a webhook, with a secret of its own, for each thing that is followed."""
+
+    def hook_secrets(self, hook: str) -> tuple[str, ...]:
+        """What its deliveries may be signed with, the newest first; none for what is no hook."""
+
+    def followed_by(self, hook: str) -> str:
+        """The follow id of what a hook is about; "" for what is no hook."""
+
+
+def receiver(source: Source, take: Take, hooks: Hooks | None = None) -> Callable[..., HttpResponse]:
+    """The view for a source's deliveries, or with `hooks` for those of its hooks.
 
     `take(source name, received, now)` does with a delivery what the product wants done and says
     what became of it for each product. It may be called again with the same delivery.
     """
 
     @csrf_exempt
-    def receive(request: HttpRequest) -> HttpResponse:
+    def receive(request: HttpRequest, hook: str = "") -> HttpResponse:
         try:
-            return _answer(source, take, _read(request, source), timezone.now())
+            secrets = hooks.hook_secrets(hook) if hooks else source.secrets()
+            received = _read(request, source, secrets)
+            if hooks:
+                received = replace(received, follow_id=hooks.followed_by(hook))
+            return _answer(source, take, received, timezone.now())
         except Refusal as refusal:
             return _refuse(request, source, refusal)
 
     return receive
 
 
-def _read(request: HttpRequest, source: Source) -> Received:
+def _read(request: HttpRequest, source: Source, secrets: tuple[str, ...]) -> Received:
     """A verified delivery; raises Refusal. Nothing is parsed before the signature is checked."""
     if request.method not in source.METHODS:
         raise Refusal(405, "method", f"send deliveries by {' or '.join(source.METHODS)}")
     body = _body(request)
-    secrets = source.secrets()
     if not secrets:
         raise _unsigned(request, source, "no webhook secret is configured here")
     if not any(source.verify(body, request.headers, secret) for secret in secrets):

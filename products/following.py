@@ -129,8 +129,7 @@ def followed(product: Product) -> list[str]:
 def connection_of(product: Product, source: str) -> Connection | None:
     """The connection that shows what is followed, while it is there and works."""
     via = getattr(product, LINKS[source].via)
-    found = connections.find(product.user_id, via) if via else None
-    return found if found is not None and found.works else None
+    return connections.find_working(product.user_id, via) if via else None
 
 
 def is_cut_off(product: Product, source: str) -> bool:

@@ -54,13 +54,14 @@ from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
 from integrations.sources import github
-from products import catalogue
+from integrations.sources.base import Choice
+from products import following
 from products.tables import Product, ScheduleIndex
 from scheduling.due import run_due_products
 from scheduling.weekly import WeeklyPlan
 from slothpost_site import dynamo, urls
 from slothpost_site.moments import to_ms
-from tests.builders import make_plan, make_product
+from tests.builders import NOW, make_plan, make_product
 from tests.integrations.recorded import delivery
 from tests.scheduling.test_tick_cost import FAR_OFF, TUESDAY, load, roomy_server, users
 
@@ -335,10 +336,10 @@ def plain_moments() -> list[datetime]:
 def timed(ways: dict[str, Next], moments: list[datetime]) -> dict[str, float]:
     """The seconds that a call of each takes."""
     spent = {}
-    for name, following in ways.items():
+    for name, next_of in ways.items():
         started = time.perf_counter()
         for moment in moments:
-            following(moment)
+            next_of(moment)
         spent[name] = (time.perf_counter() - started) / len(moments)
     return spent
 
@@ -367,7 +368,7 @@ def webhook() -> None:
     with roomy_server():
         release = delivery("release", action="published")
         repo_id = str(release["repository"]["id"])
-        catalogue.follow_repository(make_product(), repo_id, "tidewater/tidewater")
+        following.follow(make_product(), "github", Choice(repo_id, "tidewater/tidewater"), NOW)
         settings.ROOT_URLCONF = (*urls.urlpatterns, path("empty/", empty))
         door, nothing = (middle(costs) for costs in zip(*delivered(release), strict=True))
     size = len(as_body(release, 1))
@@ -410,7 +411,7 @@ def signed(address: str, body: bytes, number: int) -> HttpRequest:
     headers = {
         "X-GitHub-Event": "release",
         "X-GitHub-Delivery": f"delivery-{number}",
-        github.SIGNATURE_HEADER: github.signature(body, github.secret()),
+        github.SIGNATURE_HEADER: github.signature(body, github.secrets()[0]),
     }
     factory = RequestFactory(SERVER_NAME=HOST, headers=headers)
     return factory.post(address, body, "application/json", secure=True)

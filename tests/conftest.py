@@ -18,6 +18,10 @@ from slothpost_site import dynamo, provisioning
 # A slow hash guards real passwords; here it would only make every test wait.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
+# No test leaves the machine: what leads outside leads to a port that nothing listens on.
+for outside in ("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API", "ITUNES_LOOKUP"):
+    setattr(settings, f"{outside}_URL", "http://127.0.0.1:9")
+
 DYNALITE = Path(settings.BASE_DIR) / ".dynamodb/node_modules/dynalite/cli.js"
 
 

@@ -65,7 +65,7 @@ def deliver(site: str, name: str, payload: dict[str, object], event: str = "") -
         "Content-Type": "application/json",
         "X-GitHub-Event": event,
         "X-GitHub-Delivery": f"{event}-{payload.get('action', '')}",
-        source.SIGNATURE_HEADER: source.signature(body, source.secret()),
+        source.SIGNATURE_HEADER: source.signature(body, source.secrets()[0]),
     }
     answer = requests.post(f"{site}/webhooks/{name}/", data=body, headers=headers, timeout=10)
     assert answer.status_code == 200, answer.text

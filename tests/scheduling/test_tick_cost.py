@@ -23,8 +23,9 @@ from pytest_django import Settings
 import products.urls
 import scheduling.urls
 from integrations.sources import SOURCES
+from integrations.sources.base import Choice
 from integrations.tables import ChangelogEntry
-from products import catalogue, posts
+from products import following, posts
 from products.states import State
 from products.tables import Product
 from scheduling import plans
@@ -183,7 +184,8 @@ def test_deliveries_and_the_tick_ask_by_key(
 ) -> None:
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "the secret"
     release, deployed = delivery("release", action="published"), vercel("deployment.promoted")
-    catalogue.follow_repository(planned_product(), str(release["repository"]["id"]), "acme/app")
+    choice = Choice(str(release["repository"]["id"]), "acme/app")
+    following.follow(planned_product(), "github", choice, TUESDAY)
     for name, payload, taken in (("github", release, 1), ("vercel", deployed, 0)):
         body = json.dumps(payload).encode()
         headers = {
@@ -195,7 +197,10 @@ def test_deliveries_and_the_tick_ask_by_key(
         answer = client.post(address, body, "application/json", headers=headers)
         assert answer.json()["taken"] == taken
     reports = run_tick(TUESDAY + timedelta(minutes=1))
-    assert [(report.done, report.error) for report in reports.values()] == [(1, ""), (1, "")]
+    assert [(report.found, report.error) for report in reports.values()] == [
+        *((1, ""), (1, "")),
+        *((0, ""), (1, "")),
+    ]
     assert operations == {"GetItem", "Query", "PutItem", "UpdateItem"}
 
 
