@@ -96,8 +96,9 @@ def _said_of(event: Event, full: bool) -> dict[str, Any]:
     ignored = unfit or (noise.SAID_NO if noise.is_no(said) else event.ignored)
     said = "" if noise.is_no(said) else said
     refs = {*event.refs}
-    if event.kind in {"release", "tag", "version"} and (ref := noise.version_ref(event.version)):
-        refs.add(ref)
+    if event.kind in {"release", "tag", "version"}:
+        number = f"v{event.version}" if event.kind == "version" else event.version
+        refs |= {ref} if (ref := noise.version_ref(number)) else set()
     about = {
         "reverts": noise.reverted_by(title, body) if by_hand else set(),
         "fixes": noise.fixed_by(title, body) if by_hand else set(),

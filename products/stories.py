@@ -6,8 +6,9 @@ in which the activities arrived.
 What tells of one change (a merged pull request, its commits, its deployments) shares `sha:` or
 `pr:`; what tells of one version (a tag, a release, a version in the store) shares `tag:` or
 `version:`. The two are never taken for one: a version is made of changes. A change is *part of*
-the version whose notes name it, of the change that it mends before anybody had it, or of the same
-change under another hash. Part of means: told by the other's telling.
+the version whose notes name it or whose tag is put on it, of the change that it mends before
+anybody had it, or of the same change under another hash. Part of means: told by the other's
+telling.
 """
 
 from collections.abc import Iterable, Sequence
@@ -149,14 +150,21 @@ def _group(members: list[Activity]) -> _Group:
     """Who leads, and why it is no story if all that is known of it says so, or one thing surely."""
     chosen = [item for item in members if _is_chosen(item)]
     refused = [item for item in members if is_sure(item.ignored or "")]
-    # What a release says of its version, such as that it is a prerelease, its tag does not know.
-    released = any(item.kind == "release" for item in members)
-    fit = [item for item in members if not item.ignored and not (item.kind == "tag" and released)]
+    fit = [item for item in members if not item.ignored and not _is_detail(item, members)]
     candidates = chosen if refused else [*chosen, *fit]
     lead = min(candidates or refused or members, key=_precedence)
     refs = {ref for item in members for ref in _own_refs(item)}
-    ignored = "" if candidates else lead.ignored or next(i.ignored for i in members if i.ignored)
+    ignored = "" if candidates else next(i.ignored for i in (lead, *members) if i.ignored)
     return _Group(members, lead, ignored or "", refs=refs)
+
+
+def _is_detail(item: Activity, members: list[Activity]) -> bool:
+    """Whether another one knows better what this is: the pull request of one of its commits (which
+    is not the whole of it), the release of a tag, which knows of prereleases."""
+    kinds = {member.kind for member in members}
+    if item.kind == "commit":
+        return "merge" in kinds and not noise.pull_request_of(item.title)
+    return item.kind == "tag" and "release" in kinds
 
 
 def _is_chosen(item: Activity) -> bool:
@@ -231,13 +239,17 @@ def _open(groups: list[_Group]) -> list[_Group]:
 
 
 def _find_versions(groups: list[_Group]) -> None:
-    """A version's notes name what it brings."""
+    """A version's notes name what it brings, and its tag the last of it. A mere tag says less than
+    the change that it is put on, and is part of that instead."""
     versions = [group for group in groups if group.lead.kind in VERSIONS and group.is_story]
     for version in sorted(versions, key=lambda group: group.at):
-        tells = version.about("tells")
-        for group in _open(groups):
-            if group.refs & tells:
-                group.parent = version
+        refs = {ref for item in version.members for ref in item.refs or ()}
+        brought = [group for group in _open(groups) if group.refs & (refs | version.about("tells"))]
+        if version.lead.kind == "tag" and brought and not version.chosen:
+            version.parent = brought[-1]
+            continue
+        for group in brought:
+            group.parent = version
 
 
 def _find_repeats(groups: list[_Group]) -> None:

@@ -216,10 +216,12 @@ def _story(item: Activity, title: str, body: str, refs: tuple[str, ...]) -> Stor
 
 
 def _refs(story: Verdict) -> set[str]:
-    """Of all that a story tells, also of what its notes name and nobody has recorded."""
-    named = [(item.about or {}).get("tells", []) for item in (story.item, *story.same)]
-    own = [item.refs or [] for item in story.everything]
-    return {ref for refs in (*named, *own) for ref in refs}
+    """Of all that a story tells: of a version also what its notes name and nobody has recorded. A
+    change that is told says nothing of the version it was put into."""
+    tells = [(item.about or {}).get("tells", []) for item in (story.item, *story.same)]
+    whole = story.item.kind in stories.VERSIONS
+    own = [item.refs or [] for item in story.everything if whole or item.kind in stories.CHANGES]
+    return {ref for refs in (*tells, *own) for ref in refs}
 
 
 def _evidence(story: Verdict) -> dict[str, Any]:
