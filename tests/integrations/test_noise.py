@@ -2,7 +2,14 @@
 
 import pytest
 
-from integrations.sources.noise import bot, pull_request_of, why_ignored, why_tag_ignored
+from integrations.sources.noise import (
+    bot,
+    pull_request_of,
+    reverted_by,
+    version_ref,
+    why_ignored,
+    why_tag_ignored,
+)
 
 STORIES = [
     "Add dark mode",
@@ -179,3 +186,31 @@ def test_a_commit_names_the_pull_request_it_came_with(title: str, number: int | 
 )
 def test_only_the_tags_of_final_versions_are_stories(tag: str, reason: str) -> None:
     assert why_tag_ignored(tag) == reason
+
+
+@pytest.mark.parametrize(
+    ("version", "ref"),
+    [
+        ("v1.5", "version:1.5.0"),
+        ("1.5.0", "version:1.5.0"),
+        ("release-2.0", "version:2.0.0"),
+        ("v2", "version:2.0.0"),
+        ("2026.12.1.4", "version:2026.12.1.4"),
+        ("1.5.0-rc.1", ""),
+        ("web@1.5.0", ""),
+        ("20", ""),
+    ],
+)
+def test_a_final_version_is_one_ref_however_it_is_written(version: str, ref: str) -> None:
+    assert version_ref(version) == ref
+
+
+def test_what_a_revert_takes_back_is_named_by_title_number_or_hash() -> None:
+    sha = "a" * 40
+    assert reverted_by('Revert "Add maps"', f"This reverts commit {sha}.") == {
+        "title:add maps",
+        f"sha:{sha}",
+    }
+    assert reverted_by('Reapply "Add maps"', "") == {'title:revert "add maps"'}
+    assert reverted_by("revert: feat(ui): add maps", "") == {"title:feat(ui): add maps"}
+    assert reverted_by("Convert maps", "It reverts to nothing, see #4.") == set()

@@ -4,12 +4,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from products import activity, catalogue, posts
+from integrations.sources.base import Choice
+from products import activity, catalogue, following, posts
 from products.states import State
 from products.tables import Post, Product
 from scheduling import plans
 from scheduling.due import run_due_products
 from scheduling.publishing import run_due_posts
+from scheduling.writing import PRIVATE
+from slothpost_site.dynamo import change
 from slothpost_site.moments import to_ms
 from tests.builders import at, make_event, make_plan, make_product, planned_product, reread
 
@@ -103,7 +106,9 @@ def test_a_story_that_arrives_late_is_told_in_the_next_post_and_once() -> None:
     happen(product, 1, at("2026-01-05 15:00"))
     tick(WEEKS[0])
     approve(post_of(0), WEEKS[0])
-    late = make_event(id="pr:9", refs=("pr:9",), occurred_at=at("2026-01-05 16:00"), title="Added late")
+    late = make_event(
+        id="pr:9", refs=("pr:9",), occurred_at=at("2026-01-05 16:00"), title="Added late"
+    )
     activity.record(product.product_id, late, at("2026-01-07 10:00"))
     tick(WEEKS[1])
     assert {key[-4:] for key in told(post_of(1))} == {"pr:9"}
@@ -396,3 +401,113 @@ def test_a_rewrite_ends_what_was_approved_before() -> None:
     posts.fail_writing(post, "No luck.", now=WEEKS[0])
     with pytest.raises(posts.TextRefused, match="has not approved"):
         posts.retry(post_of(0), now=WEEKS[0], by="staff 9")
+
+
+# -- stories of several facts ----------------------------------------------------------------------
+
+
+def record(product: Product, when: datetime, **fields: object) -> None:
+    activity.record(product.product_id, make_event(occurred_at=when, **fields), when)
+
+
+def record_release(product: Product, when: datetime, **fields: object) -> None:
+    release = {"kind": "release", "id": "release:1", "version": "v1.5", "title": "Summer"}
+    record(product, when, refs=("tag:v1.5",), **{**release, **fields})
+
+
+def told_facts(post: Post) -> list[str]:
+    return sorted(key.split("#", 2)[2] for key in told(post))
+
+
+def test_a_release_is_told_though_its_pull_requests_were_and_without_them() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    approve(post_of(0), WEEKS[0])
+    notes = "* Add feature number 1 (#1)\n* Export every trip (#2)"
+    record_release(product, at("2026-01-08 15:00"), body=notes)
+    happen(product, 2, at("2026-01-08 14:00"))
+    tick(WEEKS[1])
+    assert told_facts(post_of(1)) == ["release:1"]
+    assert "number 1" not in post_of(1).text
+    assert "exports every trip" in post_of(1).text
+    approve(post_of(1), WEEKS[1])
+    happen(product, 3, at("2026-01-14 15:00"))
+    tick(WEEKS[2])
+    assert told_facts(post_of(2)) == ["pr:3"]
+
+
+def test_a_version_that_reaches_the_store_after_its_release_was_told_is_not_told_again() -> None:
+    product = planned_product()
+    record_release(product, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    assert told_facts(post_of(0)) == ["release:1"]
+    approve(post_of(0), WEEKS[0])
+    store = {"source": "app_store", "kind": "version", "id": "version:9:1.5", "version": "1.5"}
+    record(product, at("2026-01-08 15:00"), **store, refs=("version:1.5",), stage="in the store")
+    tick(WEEKS[1])
+    assert post_of(1).state == State.SKIPPED
+
+
+def test_a_source_edited_after_publishing_makes_no_new_post() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"))
+    tick(WEEKS[0])
+    approve(post_of(0), WEEKS[0])
+    edited = {"title": "Add the first feature, at last", "body": "Now with a body."}
+    record(product, at("2026-01-08 15:00"), id="pr:1", refs=("pr:1",), **edited)
+    tick(WEEKS[1])
+    assert post_of(1).state == State.SKIPPED
+
+
+def test_a_story_is_told_in_its_authors_own_words() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"), body="Post: Sail by night with the dark theme")
+    tick(WEEKS[0])
+    assert "ail by night with the dark theme" in post_of(0).text
+
+
+# -- what is private, and what the sources are still to tell ---------------------------------------
+
+
+def test_nothing_is_written_from_what_is_private_before_its_owner_says_so() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"), private=True)
+    tick(WEEKS[0])
+    assert (post_of(0).state, post_of(0).reason) == (State.SKIPPED, PRIVATE)
+    following.allow_private(reread(product), "github", WEEKS[0])
+    tick(WEEKS[1])
+    assert told_facts(post_of(1)) == ["pr:1"]
+
+
+def test_what_is_open_is_told_without_what_is_private() -> None:
+    product = planned_product()
+    happen(product, 1, at("2026-01-05 15:00"), private=True)
+    open_one = happen(product, 2, at("2026-01-05 16:00"))
+    tick(WEEKS[0])
+    assert told(post_of(0)) == {open_one}
+
+
+def test_a_first_draft_waits_a_quarter_of_an_hour_for_the_sources_and_no_longer() -> None:
+    product = planned_product()
+    following.follow(product, "github", Choice(id="42", name="acme/app"), at("2026-01-05 13:00"))
+    change(product, None, **following.NOT_ASKED)
+    happen(product, 1, at("2026-01-05 15:00"))
+    run_due_products(WEEKS[0])
+    run_due_posts(WEEKS[0])
+    assert (post_of(0).state, reread(product).fetch_asked_at) == (State.DRAFTING, to_ms(WEEKS[0]))
+    run_due_posts(WEEKS[0] + timedelta(minutes=15))
+    assert post_of(0).state == State.DRAFTING
+    run_due_posts(WEEKS[0] + timedelta(minutes=16))
+    assert post_of(0).state == State.AWAITING_REVIEW
+
+
+def test_a_draft_is_written_at_once_after_the_sources_were_asked() -> None:
+    product = planned_product()
+    following.follow(product, "github", Choice(id="42", name="acme/app"), at("2026-01-05 13:00"))
+    fetched_at = to_ms(WEEKS[0] - timedelta(minutes=9))
+    change(product, None, fetched_at=fetched_at, **following.NOT_ASKED)
+    happen(product, 1, at("2026-01-05 15:00"))
+    run_due_products(WEEKS[0])
+    run_due_posts(WEEKS[0])
+    assert post_of(0).state == State.AWAITING_REVIEW
