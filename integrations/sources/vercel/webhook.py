@@ -9,14 +9,18 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from django.conf import settings
 
 from integrations.sources.base import (
+    AccountNews,
     Event,
     Fields,
     Gone,
     Received,
+    Renamed,
+    Wanted,
     headline,
     is_sha,
     secrets_in,
@@ -37,9 +41,6 @@ _GIT_HOSTS = ("github", "gitlab", "bitbucket")
 _OLD_SPELLING = re.compile(r"(deployment|integration-configuration|project)-([a-z-]+)")
 _NOTES = {
     "deployment.rollback": "A rollback is no news",
-    "integration-configuration.removed": "The integration was removed on Vercel: nothing more will"
-    " arrive until it is installed again",
-    "project.renamed": "The project has a new name: the link to it goes on by its id",
     "test-webhook": "Vercel says hello: the webhook works",
 }
 
@@ -67,13 +68,43 @@ def parse(payload: dict[str, object], headers: Mapping[str, str]) -> Received:
         delivery_id=body.identifier("id"),
         event=event,
         follow_id=_project(details),
+        private=True,  # only who has shown that a project is theirs hears of it
     )
     if event in ("deployment.promoted", "deployment.ready", "deployment.succeeded"):
         return replace(received, events=(_deployment(body, received),))
     if event == "project.removed":
         reason = "The project was removed on Vercel"
         return replace(received, upkeep=Gone(reason), note=reason)
+    if event == "project.renamed":
+        return _renamed(details, received)
+    if event == "integration-configuration.removed":
+        return _removed(details, received)
     return replace(received, note=_NOTES.get(event, f"SlothPost does not track `{event}` events"))
+
+
+def installation_key(number: str) -> str:
+    """What an installation is called, here and in Vercel's deliveries."""
+    return f"{NAME}#{number}"
+
+
+def _renamed(details: Fields, received: Received) -> Received:
+    name = trimmed(details.maybe("project").text("name", ""), 100)
+    if not name:
+        return replace(received, upkeep=Wanted(), note="The project has a new name")
+    return replace(received, upkeep=Renamed(name), note=f"The project is {name} now")
+
+
+def _removed(details: Fields, received: Received) -> Received:
+    """The installation stands in an object of its own, or, as it was before, by itself."""
+    flat = details.has("configurationId")
+    number = (
+        details.identifier("configurationId")
+        if flat
+        else details.fields("configuration").identifier("id")
+    )
+    reason = "SlothPost was removed at Vercel: install it again to go on."
+    news = AccountNews(installation_key(number), broken=reason)
+    return replace(received, account=news, note="The integration was removed on Vercel")
 
 
 def _project(details: Fields) -> str:
@@ -85,12 +116,22 @@ def _deployment(body: Fields, received: Received) -> Event:
     """A deployment is told once, at the first event that says it is in production."""
     details = body.fields("payload")
     deployment = details.fields("deployment")
-    meta = deployment.maybe("meta")
     target = details.text("target", "") or "preview"
     # A promotion says production by its name and has no target.
     live = received.event == "deployment.promoted" or target == "production"
-    message = _of_commit(meta, "CommitMessage")
-    title, rest = headline(message)
+    return deployed(
+        number=deployment.identifier("id"),
+        at=body.moment("createdAt", per_second=1000),
+        host=deployment.text("url", ""),
+        meta=deployment.maybe("meta"),
+        preview="" if live else target,
+    )
+
+
+def deployed(number: str, at: datetime, host: str, meta: Fields, preview: str = "") -> Event:
+    """A deployment as everybody tells it, by webhook or when asked. `preview` is what it is for
+    where that is not production."""
+    title, rest = headline(_of_commit(meta, "CommitMessage"))
     if rest and (merge_of(title) or "See merge request" in rest):
         # What was merged stands in the body of GitHub's and GitLab's merge commits.
         title, rest = headline(rest)
@@ -100,20 +141,22 @@ def _deployment(body: Fields, received: Received) -> Event:
         source=NAME,
         kind="deployment",
         # A preview that is promoted later is another fact under the same number.
-        id=f"{'deployment' if live else 'preview'}:{deployment.identifier('id')}",
-        occurred_at=body.moment("createdAt", per_second=1000),
+        id=f"{'preview' if preview else 'deployment'}:{number}",
+        occurred_at=at,
         title=title or "New production deployment",
         body=rest,
-        link=_link(deployment) if live else "",
+        link="" if preview else _link(host),
         author=author,
         refs=(f"sha:{sha}",) if is_sha(sha) else (),
-        ignored=_why_ignored(live, target, title, author),
+        ignored=_why_ignored(preview, title, author),
+        private=_of_commit(meta, "RepoVisibility") != "public",
+        stage="" if preview else "live",
     )
 
 
-def _why_ignored(live: bool, target: str, title: str, author: str) -> str:
-    if not live:
-        return f"a {trimmed(target, 50)} deployment"
+def _why_ignored(preview: str, title: str, author: str) -> str:
+    if preview:
+        return f"a {trimmed(preview, 50)} deployment"
     if not title:
         return "a deployment that does not say what changed"
     return why_ignored(title, author)
@@ -124,6 +167,5 @@ def _of_commit(meta: Fields, what: str) -> str:
     return next((found for host in _GIT_HOSTS if (found := meta.text(host + what, ""))), "")
 
 
-def _link(deployment: Fields) -> str:
-    host = deployment.text("url", "")
+def _link(host: str) -> str:
     return f"https://{host}" if re.fullmatch(r"[A-Za-z0-9.-]{1,250}", host) else ""
