@@ -35,6 +35,7 @@ def run_due_refreshes(now: datetime) -> TickReport:
 def _run_one(entry: dict[str, Any], now: datetime) -> bool:
     """One account; whatever is wrong with it stays with it."""
     ids = {"user_id": entry["userId"]["S"], "connection": entry["provider#accountId"]["S"]}
+    connection = None
     try:
         connection = connections.find(ids["user_id"], ids["connection"])
         if connection is None or connection.refresh_at is None:
@@ -52,9 +53,9 @@ def _run_one(entry: dict[str, Any], now: datetime) -> bool:
         return False
     except Exception:  # whatever it is, the other accounts go on
         logger.exception("an account was not renewed", extra=ids)
-        connections.put_off_refresh(
-            connection, now + LONGEST_WAIT, "SlothPost itself failed to renew it.", now
-        )
+        if connection is not None:
+            trouble = "SlothPost itself failed to renew it."
+            connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
         return False
 
 

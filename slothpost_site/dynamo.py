@@ -211,7 +211,9 @@ def _hash_key(table: type[Table]) -> Attribute[Any]:
 
 
 def _condition_failed(error: PutError | UpdateError) -> bool:
-    return error.cause_response_code == "ConditionalCheckFailedException"
+    # Not `cause_response_code`, which fails itself where there was no response: at a time-out.
+    response = getattr(error.cause, "response", None) or {}
+    return bool(response.get("Error", {}).get("Code") == "ConditionalCheckFailedException")
 
 
 def _refuse_empty_keys(table: type[Table], values: dict[str, Any]) -> None:

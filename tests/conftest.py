@@ -6,13 +6,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
+from integrations.standins import app_store, github, vercel
+from integrations.standins.app_store import AppStoreConnect
+from integrations.standins.github import GitHub
+from integrations.standins.server import StandIns
+from integrations.standins.vercel import Vercel
 from slothpost_site import dynamo, provisioning
 
 # A slow hash guards real passwords; here it would only make every test wait.
@@ -112,6 +119,43 @@ def either_store(request: pytest.FixtureRequest, _tables: str) -> Iterator[str]:
     yield url
     empty_tables()
     use_server(_tables)
+
+
+# -- the services of others, played on this machine -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The stand-ins, and the services among them that a test can set up and look at."""
+
+    standins: StandIns
+    github: GitHub
+    vercel: Vercel
+    app_store: AppStoreConnect
+
+
+@pytest.fixture(scope="session")
+def standin_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the stand-ins keep the keys that they make once."""
+    return tmp_path_factory.mktemp("keys")
+
+
+@pytest.fixture
+def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
+    """Everybody's service as it is at first, with the settings that lead there."""
+    standins = StandIns(site_url="http://127.0.0.1:9").start()
+    found = Outside(
+        standins,
+        github.add_to(standins, standin_keys),
+        vercel.add_to(standins, standin_keys),
+        app_store.add_to(standins, standin_keys),
+    )
+    settings.SITE_URL = standins.site_url
+    for service in (github, vercel, app_store):
+        for name, value in service.settings_for(standins).items():
+            setattr(settings, name, value)
+    yield found
+    standins.stop()
 
 
 # -- the cast: Alice owns, Bob is another customer, Sam is staff -----------------------------------

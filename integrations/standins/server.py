@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
@@ -41,6 +42,34 @@ class Response:
     status: int = 200
     body: Any = None  # text is sent as HTML, bytes as they are, everything else as JSON
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def redirect(url: str) -> Response:
+    return Response(302, "", {"Location": url})
+
+
+def hidden(name: str, value: str) -> str:
+    """A field of a form that nobody sees."""
+    return f"<input type='hidden' name='{name}' value='{escape(value)}'>"
+
+
+def act(action: str, number: object, what: str, label: str) -> str:
+    """A button that does something to a thing."""
+    return (
+        f"<form method='post' action='{action}' style='display:inline'>"
+        f"{hidden('number', str(number))}{hidden('what', what)}<button>{label}</button></form>"
+    )
+
+
+def page(service: str, title: str, body: str) -> str:
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title><body style='font:1rem/1.6 system-ui;max-width:44rem;"
+        "margin:2rem auto;padding:0 1rem;color-scheme:light dark'>"
+        f"<p><small>A stand-in for {service} on this machine: nothing here is real.</small></p>"
+        f"<h1>{title}</h1>{body}</body></html>"
+    )
 
 
 Handler = Callable[..., Response]

@@ -1,33 +1,31 @@
-import json
-import re
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import requests
 from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from integrations.sources import SOURCES
-from products import catalogue
+from integrations.sources.app_store import find_app
+from integrations.sources.base import Choice
+from integrations.sources.github import find_repository
+from products import catalogue, following
 from products.tables import Product
 from scheduling import plans
+from scheduling.fetching import run_due_fetches
 from scheduling.tick import run_tick
 from scheduling.weekly import Slot, WeeklyPlan
 
 EMAIL = "demo@example.com"
 ZONE = "Europe/Berlin"
-PAYLOADS = Path(__file__).parent.parent / "demo"
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class Command(BaseCommand):
-    help = "Make a demo account with a product, and send it deliveries, signed, over HTTP."
+    help = "Make a demo account with a product that follows what the stand-ins show."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEBUG:
@@ -51,11 +49,12 @@ class Command(BaseCommand):
         now = timezone.now()
         found = catalogue.list_for(user_id).items
         product = found[0] if found else _make_product(user_id, now)
+        if settings.STANDINS and not following.followed(product):
+            _follow(product, now)
         if product.plan is None:
             lead = timedelta(days=1)
             plans.set_plan(product, _plan(now), lead=lead, version_seen=0, now=now)
-        for path in sorted(PAYLOADS.glob("*.json")):
-            _send(path, now)
+        run_due_fetches(now)  # first, so that the draft need not wait a minute for it
         run_tick(timezone.now())
         return product
 
@@ -70,7 +69,7 @@ def _make_account(password_file: Path) -> None:
 
 
 def _make_product(user_id: str, now: datetime) -> Product:
-    product = catalogue.create(
+    return catalogue.create(
         user_id,
         name="Slowtide",
         now=now - timedelta(days=7),
@@ -79,10 +78,14 @@ def _make_product(user_id: str, now: datetime) -> Product:
         audience="sailors and paddlers",
         voice="plain and warm, no emoji",
     )
-    catalogue.follow_repository(product, "912345678", "slothpost-demo/slowtide")
-    catalogue.follow_vercel_project(product, "prj_SlowtideDemo", "slowtide")
-    plans.set_plan(product, _plan(now), lead=timedelta(days=1), version_seen=0, now=timezone.now())
-    return product
+
+
+def _follow(product: Product, now: datetime) -> None:
+    """What the stand-ins show to everybody; what takes an account is left to click through."""
+    repository = Choice(*find_repository("slothpost-demo/slowtide", now))
+    following.follow(product, "github", repository, now)
+    app = find_app("https://apps.apple.com/us/app/slowtide/id6441234567", now)
+    following.follow(product, "app_store", app, now)
 
 
 def _plan(now: datetime) -> WeeklyPlan:
@@ -92,39 +95,3 @@ def _plan(now: datetime) -> WeeklyPlan:
     days = (first, (first + 3) % 7)
     slots = [Slot(day, "09:00", outlet) for day in days for outlet in ("changelog", "bluesky", "x")]
     return WeeklyPlan(ZONE, tuple(slots))
-
-
-def _send(path: Path, now: datetime) -> None:
-    """Deliver a recorded payload, moved to the last days and signed as its source signs."""
-    _, name, event, _ = path.name.split(".")
-    source = SOURCES[name]
-    body = json.dumps(_moved(json.loads(path.read_text()), now)).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "X-GitHub-Event": event,
-        "X-GitHub-Delivery": f"demo-{path.stem}",
-        source.SIGNATURE_HEADER: source.signature(body, source.secrets()[0]),
-    }
-    address = f"http://127.0.0.1:{settings.PORT}/webhooks/{name}/"
-    answer = requests.post(address, data=body, headers=headers, timeout=10)
-    if answer.status_code != 200:
-        raise CommandError(f"{path.name} was answered {answer.status_code}: {answer.text.strip()}")
-
-
-def _moved(payload: Any, now: datetime) -> Any:
-    """The payload with its times moved, so that the newest recorded one was an hour ago."""
-    recorded = datetime(2026, 11, 29, 17, 0, tzinfo=UTC)
-    delta = now.replace(microsecond=0) - timedelta(hours=1) - recorded
-    match payload:
-        case dict():
-            return {
-                key: value + int(delta.total_seconds() * 1000)
-                if key == "createdAt"
-                else _moved(value, now)
-                for key, value in payload.items()
-            }
-        case list():
-            return [_moved(value, now) for value in payload]
-        case str() if ISO.fullmatch(payload):
-            return f"{datetime.fromisoformat(payload) + delta:%Y-%m-%dT%H:%M:%SZ}"
-    return payload
