@@ -2,6 +2,10 @@
 
 from django.http import Http404
 
+from integrations import connections
+from integrations.sources import SOURCES
+from integrations.sources.base import Source
+from integrations.tables import Connection
 from products import activity, catalogue, posts
 from products.tables import Activity, Post, Product
 from slothpost_site.moments import parse_key
@@ -29,4 +33,19 @@ def activity_or_404(product: Product, key: str) -> Activity:
     found = activity.find(product.product_id, key)
     if found is None:
         raise Http404("There is no such activity.")
+    return found
+
+
+def connection_or_404(user_id: int | None, key: str) -> Connection:
+    found = connections.find(str(user_id), key)
+    if found is None or found.provider not in SOURCES:
+        raise Http404("There is no such account.")
+    return found
+
+
+def source_or_404(path: str) -> Source:
+    """The source by its name in addresses."""
+    found = next((source for source in SOURCES.values() if path == source.PATH), None)
+    if found is None:
+        raise Http404("There is no such source.")
     return found

@@ -1,0 +1,193 @@
+"""What a product follows at each source: choose it, leave it, and say what of it may be told."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from integrations import connections
+from integrations.errors import Failure, NeedsReconnect
+from integrations.sources import SOURCES, app_store
+from integrations.sources.base import Choice, Source
+from integrations.tables import Connection
+from products import following
+from products.access import product_or_404, source_or_404
+from products.forms import PUBLIC_FORMS
+from products.tables import Product
+
+MOST_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Listening:
+    """What a product hears from one source, for its page."""
+
+    source: Source
+    product: Product
+
+    @property
+    def id(self) -> str:
+        return getattr(self.product, following.LINKS[self.source.NAME].id) or ""
+
+    @property
+    def name(self) -> str:
+        return getattr(self.product, following.LINKS[self.source.NAME].name) or self.id
+
+    @property
+    def via(self) -> Connection | None:
+        """The account that shows it, whether it works or not."""
+        key = getattr(self.product, following.LINKS[self.source.NAME].via)
+        return connections.find(self.product.user_id, key) if key else None
+
+    @property
+    def has_via(self) -> bool:
+        return bool(getattr(self.product, following.LINKS[self.source.NAME].via))
+
+    @property
+    def works(self) -> bool:
+        return following.connection_of(self.product, self.source.NAME) is not None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return following.state_of(self.product, self.source.NAME)
+
+    @property
+    def is_private(self) -> bool:
+        return following.is_private(self.product, self.source.NAME)
+
+    @property
+    def is_allowed(self) -> bool:
+        return following.is_allowed(self.product, self.source.NAME)
+
+
+def listening(product: Product) -> list[Listening]:
+    return [Listening(source, product) for source in SOURCES.values()]
+
+
+@require_http_methods(["GET", "POST"])
+@login_required
+def source(request: HttpRequest, product_id: str, source: str) -> HttpResponse:
+    """Choose what a product follows at a source, or change what holds for it."""
+    product = product_or_404(request.user.pk, product_id)
+    found = source_or_404(source)
+    if request.method == "GET":
+        return _choose_page(request, product, found)
+    action = request.POST.get("action", "")
+    if action == "choose":
+        return _choose(request, product, found)
+    if action == "public":
+        return _follow_public(request, product, found)
+    _change(request, product, found, action)
+    return redirect(reverse("product", args=[product_id]) + "#sources")
+
+
+def _change(request: HttpRequest, product: Product, found: Source, action: str) -> None:
+    """The buttons that need nothing but a press."""
+    now = timezone.now()
+    if action == "unfollow":
+        following.unfollow(product, found.NAME)
+        messages.success(request, f"{product.name} hears nothing from {found.LABEL} any more.")
+    elif action == "ask":
+        following.ask_for_fetch(product, now)
+        messages.success(request, "Asked: what is new shows up under Activity within a minute.")
+    elif action == "allow":
+        following.allow_private(product, found.NAME, now)
+        messages.success(request, "Posts may be written from it.")
+    elif action == "forbid":
+        following.forbid_private(product, found.NAME)
+        messages.success(request, "No post will be written from it.")
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def _choose_page(
+    request: HttpRequest, product: Product, found: Source, form: Any = None
+) -> HttpResponse:
+    wanted = request.GET.get("q", "").strip().casefold()
+    choices, problem = _choices(request, found)
+    matching = [choice for choice in choices if wanted in choice.name.casefold()]
+    public = PUBLIC_FORMS.get(found.NAME)
+    context = {
+        "product": product,
+        "source": found,
+        "configured": found.is_configured(),
+        "choices": matching[:MOST_SHOWN],
+        "total": len(choices),
+        "more": max(0, len(matching) - MOST_SHOWN),
+        "q": request.GET.get("q", ""),
+        "problem": problem,
+        "reconnect": isinstance(problem, NeedsReconnect),
+        "form": form or (public() if public and _is_open(found) else None),
+        "current": getattr(product, following.LINKS[found.NAME].id),
+    }
+    status = 422 if form is not None else 200
+    return render(request, "products/sources/choose.html", context, status=status)
+
+
+def _is_open(found: Source) -> bool:
+    """Whether something there can be followed without an account; by its id alone only where every
+    user may see everything."""
+    return found.NAME != "vercel" or settings.FOLLOW_PRIVATE_REPOSITORIES
+
+
+def _choices(request: HttpRequest, found: Source) -> tuple[list[Choice], Failure | None]:
+    if not found.is_configured():
+        return [], None
+    try:
+        return found.choices(str(request.user.pk), timezone.now()), None
+    except Failure as failure:
+        return [], failure
+
+
+def _choose(request: HttpRequest, product: Product, found: Source) -> HttpResponse:
+    """Follow what was chosen, if the person's accounts show it still."""
+    choices, problem = _choices(request, found)
+    chosen = next((c for c in choices if c.id == request.POST.get("choice")), None)
+    if problem is not None or chosen is None:
+        reason = problem.reason if problem else "Choose one of the list."
+        messages.error(request, f"Nothing was changed. {reason}")
+        return redirect("source", product.product_id, found.PATH)
+    now = timezone.now()
+    following.follow(product, found.NAME, chosen, now)
+    if chosen.private and "allow" in request.POST:
+        following.allow_private(product, found.NAME, now)
+    messages.success(request, f"{product.name} follows {chosen.name}.")
+    if found.NAME == app_store.NAME:
+        _have_it_tell(request, product, chosen)
+    return redirect(reverse("product", args=[product.product_id]) + "#sources")
+
+
+def _have_it_tell(request: HttpRequest, product: Product, chosen: Choice) -> None:
+    """Set up the app's webhook with the person's key; without, it is asked before each draft."""
+    connection = connections.find(product.user_id, chosen.via)
+    if connection is None:
+        return
+    hook = app_store.hook_of(product.user_id, chosen.id)
+    url = settings.SITE_URL + reverse("webhook_app_store_hook", args=[hook])
+    secret = app_store.hook_secrets(hook)[0]
+    try:
+        app_store.set_up_webhook(connection, chosen.id, url, secret, timezone.now())
+    except Failure as failure:
+        messages.info(request, failure.reason)
+
+
+def _follow_public(request: HttpRequest, product: Product, found: Source) -> HttpResponse:
+    """Follow what everybody can see."""
+    if found.NAME not in PUBLIC_FORMS or not _is_open(found):
+        messages.error(request, f"Connect {found.LABEL} first.")
+        return redirect("source", product.product_id, found.PATH)
+    form = PUBLIC_FORMS[found.NAME](request.POST)
+    if not form.is_valid():
+        return _choose_page(request, product, found, form)
+    chosen = form.chosen()
+    following.follow(product, found.NAME, chosen, timezone.now())
+    messages.success(request, f"{product.name} follows {chosen.name}.")
+    return redirect(reverse("product", args=[product.product_id]) + "#sources")
