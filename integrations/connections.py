@@ -132,6 +132,15 @@ def list_for(user_id: str, cursor: str = "") -> Page[Connection]:
     return read_page(Connection, user_id, cursor=cursor, size=50, newest_first=False)
 
 
+def every_one_of(user_id: str) -> Iterator[Connection]:
+    """All of a person's accounts, page by page."""
+    page = list_for(user_id)
+    yield from page.items
+    while page.next_cursor:
+        page = list_for(user_id, page.next_cursor)
+        yield from page.items
+
+
 def of_provider(user_id: str, provider: str) -> list[Connection]:
     """A person's accounts at one provider."""
     return list(
@@ -356,13 +365,18 @@ def _renewed_by_another(connection: Connection, now: datetime) -> dict[str, str]
     raise TryLater("This account's authorisation is being renewed.", timedelta(minutes=1))
 
 
-def reseal(connection: Connection) -> bool:
-    """Seal the secrets with the first of TOKEN_KEYS. False if somebody else changed them."""
-    if connection.secrets is None:
-        return True
-    sealed = crypto.seal(secrets_of(connection), f"{connection.user_id}/{connection.key}")
-    try:
-        change(connection, Connection.secrets == connection.secrets, secrets=sealed)
-    except Conflict:
-        return False
-    return True
+def reseal(connection: Connection) -> None:
+    """Seal the secrets with the first of TOKEN_KEYS, also those that somebody changes meanwhile:
+    a worker that has not been restarted yet seals with the old one. Raises NeedsReconnect where no
+    key opens them."""
+    while connection.secrets is not None:
+        sealed = crypto.seal(secrets_of(connection), f"{connection.user_id}/{connection.key}")
+        try:
+            change(connection, Connection.secrets == connection.secrets, secrets=sealed)
+        except Conflict:
+            found = find(connection.user_id, connection.key)
+            if found is None:
+                return
+            connection.deserialize(found.serialize())
+        else:
+            return
