@@ -278,7 +278,7 @@ def choices(user_id: str, now: datetime) -> list[Choice]:
 
 
 def _apps(connection: Connection, now: datetime) -> Iterator[Choice]:
-    fields = {"limit": 200, "fields[apps]": "name,bundleId"}
+    fields: dict[str, Any] = {"limit": 200, "fields[apps]": "name,bundleId"}
     for page in pages(connection, "/v1/apps", now, **fields):
         try:
             yield from [_choice(app, connection) for app in page]

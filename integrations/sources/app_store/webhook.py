@@ -86,23 +86,23 @@ def hook_of(user_id: str, app_id: str) -> str:
     return urlsafe_b64encode(f"{user_id}/{app_id}".encode()).decode().rstrip("=")
 
 
-def app_of(hook: str) -> str | None:
-    """The app that a hook is for; None for what is no hook."""
+def followed_by(hook: str) -> str:
+    """The app that a hook is for; "" for what is no hook."""
     try:
         user_id, _, app_id = (
             urlsafe_b64decode(hook + "=" * (-len(hook) % 4)).decode().rpartition("/")
         )
     except ValueError:  # not Base64, not UTF-8, not ASCII
-        return None
+        return ""
     if not (user_id and is_app_id(app_id) and hook == hook_of(user_id, app_id)):
-        return None
+        return ""
     return app_id
 
 
 def hook_secrets(hook: str) -> tuple[str, ...]:
     """The secrets that a hook's deliveries may be signed with, one for each of TOKEN_KEYS, the
     newest first; none for what is no hook."""
-    if app_of(hook) is None:
+    if not followed_by(hook):
         return ()
     message = f"app-store-hook/{hook}".encode()
     return tuple(

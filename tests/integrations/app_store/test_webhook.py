@@ -1,6 +1,7 @@
 """What App Store Connect's deliveries say, and whose hook they come by."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from pytest_django import Settings
 
 from integrations.sources import app_store as source
 from integrations.sources.base import BadPayload, Received, Wanted
+from tests.integrations.test_sources import UNFIT, altered, assert_storable, paths
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "app_store"
 NAMES = sorted(path.stem for path in FIXTURES.glob("*.json"))
@@ -95,11 +97,20 @@ def test_what_apple_would_never_send_is_refused(payload: dict[str, Any], reason:
     assert str(refused.value) == reason
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_unfit_value_anywhere_gets_through(name: str) -> None:
+    payload = fixture(name)
+    for place in paths(payload):
+        for value in UNFIT:
+            with suppress(BadPayload):
+                assert_storable(parse(altered(payload, place, value)))
+
+
 # -- hooks -----------------------------------------------------------------------------------------
 
 
 def test_a_hook_knows_its_app() -> None:
-    assert source.app_of(source.hook_of("7", "6441234567")) == "6441234567"
+    assert source.followed_by(source.hook_of("7", "6441234567")) == "6441234567"
 
 
 def test_each_person_and_each_app_has_a_hook_and_secrets_of_its_own() -> None:
@@ -124,5 +135,5 @@ def test_a_new_token_key_brings_a_new_secret_and_the_old_one_goes_on(
     "hook", ["", "x", "é", "%00", "MS82MQ==", "LzYx", "MS8w", "MS9hYmM", "gIA", "A" * 5000]
 )
 def test_what_is_no_hook_has_no_app_and_no_secret(hook: str) -> None:
-    assert source.app_of(hook) is None
+    assert source.followed_by(hook) == ""
     assert source.hook_secrets(hook) == ()
