@@ -73,10 +73,15 @@ def follow(product: Product, source: str, choice: Choice, now: datetime) -> None
             link.name: choice.name,
             link.via: choice.via or None,
             **_private(product, source, to_ms(now) if choice.private else None),
-            "fetched": _with(product.fetched, source, {"since": to_ms(now - FIRST_LOOK)}),
+            "fetched": _with(product.fetched, source, _first_state(choice, now)),
             **_asked(product, now),
         },
     )
+
+
+def _first_state(choice: Choice, now: datetime) -> dict[str, Any]:
+    state: dict[str, Any] = {"since": to_ms(now - FIRST_LOOK)}
+    return {**state, "seen": dict(choice.seen)} if choice.seen else state
 
 
 def unfollow(product: Product, source: str, reason: str = "") -> None:

@@ -4,10 +4,13 @@ import re
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.utils import timezone
 
+from integrations.errors import Failure
 from integrations.outlets import OUTLETS
-from integrations.sources.base import UNPRINTABLE
+from integrations.sources.app_store import find_app
+from integrations.sources.base import UNPRINTABLE, Choice
 from integrations.sources.github import NoSuchRepository, find_repository
 from products import posts
 from products.tables import Post, Product
@@ -43,6 +46,20 @@ class ProductForm(forms.Form):
         label="Voice",
         help_text="How it should sound. Such as: we, dry, no emoji.",
         widget=forms.Textarea(attrs={"rows": 2}),
+    )
+    never_mention = forms.CharField(
+        required=False,
+        max_length=1000,
+        label="Words never to mention",
+        help_text="One a line. What happened is left out if it mentions one, and so is a post.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+    private_detail = forms.ChoiceField(
+        label="What to keep of private work",
+        required=False,
+        choices=[("", "Only titles"), ("full", "Titles and texts")],
+        widget=forms.RadioSelect,
+        help_text="From a private repository nothing is written before you allow it.",
     )
     quiet_week = forms.ChoiceField(
         label="When there is nothing to tell",
@@ -88,30 +105,34 @@ class ProductForm(forms.Form):
 
 
 class RepositoryForm(forms.Form):
-    """Which GitHub repository to follow: `owner/name`, its address, or its numeric id."""
+    """Which public GitHub repository to follow: `owner/name` or its address. By its numeric id
+    only where every user may see everything."""
 
     repository = forms.CharField(
         max_length=200,
-        label="GitHub repository",
-        help_text="owner/name, its address, or its numeric id.",
+        label="Public GitHub repository",
+        help_text="owner/name, or its address.",
     )
 
-    def clean_repository(self) -> tuple[str, str]:
-        """The numeric id and the name."""
+    def clean_repository(self) -> Choice:
         text = self.cleaned_data["repository"].strip()
-        if re.fullmatch(r"[1-9][0-9]{0,17}", text):
-            return text, f"repository {text}"
+        if settings.FOLLOW_PRIVATE_REPOSITORIES and re.fullmatch(r"[1-9][0-9]{0,17}", text):
+            return Choice(text, f"repository {text}")
         found = re.fullmatch(REPOSITORY, text, re.ASCII)
         if found is None:
             raise forms.ValidationError("Write it as owner/name, such as acme/app.")
         try:
-            return find_repository(found[1], timezone.now())
+            return Choice(*find_repository(found[1], timezone.now()))
         except NoSuchRepository as error:
             raise forms.ValidationError(str(error)) from error
 
+    def chosen(self) -> Choice:
+        chosen: Choice = self.cleaned_data["repository"]
+        return chosen
+
 
 class VercelProjectForm(forms.Form):
-    """Which Vercel project to follow, by its id."""
+    """Which Vercel project to follow, by its id: only where every user may see everything."""
 
     project_id = forms.RegexField(
         r"^prj_[A-Za-z0-9]{1,60}$",
@@ -124,6 +145,73 @@ class VercelProjectForm(forms.Form):
     project_name = forms.CharField(
         required=False, max_length=100, label="Its name", help_text="Only shown to you."
     )
+
+    def chosen(self) -> Choice:
+        return Choice(self.cleaned_data["project_id"], self.cleaned_data["project_name"])
+
+
+class AppForm(forms.Form):
+    """Which app in the store to follow, by its id or the link to its page."""
+
+    app = forms.CharField(
+        max_length=300,
+        label="App",
+        help_text="The link to its page in the App Store, or its number.",
+    )
+
+    def clean_app(self) -> Choice:
+        try:
+            return find_app(self.cleaned_data["app"], timezone.now())
+        except Failure as failure:
+            raise forms.ValidationError(failure.reason) from failure
+
+    def chosen(self) -> Choice:
+        chosen: Choice = self.cleaned_data["app"]
+        return chosen
+
+
+# What can be followed without an account, by the name of its source.
+PUBLIC_FORMS: dict[str, type[RepositoryForm | VercelProjectForm | AppForm]] = {
+    "github": RepositoryForm,
+    "vercel": VercelProjectForm,
+    "app_store": AppForm,
+}
+
+
+class AppStoreKeyForm(forms.Form):
+    """An API key of App Store Connect. What was given as the key is not put into a page again."""
+
+    name = forms.CharField(
+        required=False, max_length=100, label="Name", help_text="Only shown to you."
+    )
+    issuer_id = forms.CharField(
+        required=False,
+        max_length=60,
+        label="Issuer ID",
+        help_text="Above the list of keys. An individual key has none.",
+    )
+    key_id = forms.CharField(max_length=20, label="Key ID", help_text="Ten letters and digits.")
+    private_key = forms.CharField(
+        required=False,
+        max_length=5_000,
+        label="Private key",
+        help_text="Paste the .p8 file here, or choose it below.",
+        widget=forms.Textarea(attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    file = forms.FileField(required=False, label="Or the .p8 file", max_length=200)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["private_key"].widget.format_value = lambda _: None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        upload = cleaned.pop("file", None)
+        if upload is not None and not cleaned.get("private_key"):
+            cleaned["private_key"] = upload.read(5_000).decode("ascii", "replace")
+        if not cleaned.get("private_key") and not self.errors:
+            self.add_error("private_key", "Paste the key, or choose its file.")
+        return cleaned
 
 
 class TextForm(forms.Form):

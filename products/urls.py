@@ -1,7 +1,7 @@
 from django.urls import path
 
 from products import changelog
-from products.views import activity, products, review
+from products.views import activity, connections, products, review, sources
 
 urlpatterns = [
     path("", review.review, name="review"),
@@ -13,12 +13,17 @@ urlpatterns = [
     path("products/new/", products.product_new, name="product_new"),
     path("products/<slug:product_id>/", products.product, name="product"),
     path("products/<slug:product_id>/edit/", products.product_edit, name="product_edit"),
-    path(
-        "products/<slug:product_id>/github/", products.follow_repository, name="follow_repository"
-    ),
-    path("products/<slug:product_id>/vercel/", products.follow_vercel, name="follow_vercel"),
+    path("products/<slug:product_id>/sources/<slug:source>/", sources.source, name="source"),
     path("products/<slug:product_id>/activity/", activity.activities, name="activity"),
     path("products/<slug:product_id>/activity/judge/", activity.judge, name="judge"),
+    path("connections/", connections.connections_page, name="connections"),
+    path("connections/check/", connections.check, name="connection_check"),
+    path("connections/disconnect/", connections.disconnect, name="disconnect"),
+    path("connections/app-store/key/", connections.key, name="connect_key"),
+    path("connections/<slug:source>/connect/", connections.connect, name="connect"),
+    path("connections/<slug:source>/more/", connections.more, name="connect_more"),
+    path("connections/<slug:source>/callback/", connections.callback, name="connect_callback"),
+    path("connections/<slug:source>/confirm/", connections.confirm, name="connect_confirm"),
     path("c/<slug:slug>/", changelog.page, name="changelog"),
     path("c/<slug:slug>/feed.atom", changelog.feed, name="changelog_feed"),
     path("c/<slug:slug>/<slug:entry_id>/", changelog.entry, name="changelog_entry"),

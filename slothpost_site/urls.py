@@ -5,7 +5,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from integrations import webhooks
-from integrations.sources import SOURCES
+from integrations.sources import SOURCES, app_store
 from products import following
 from scheduling import health
 
@@ -27,6 +27,11 @@ urlpatterns = [
             name=f"webhook_{name}",
         )
         for name, source in SOURCES.items()
+    ),
+    path(
+        f"webhooks/{app_store.PATH}/<slug:hook>/",
+        webhooks.receiver(app_store, following.take, hooks=app_store),
+        name="webhook_app_store_hook",
     ),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -112,6 +112,7 @@ class Choice:
     via: str = ""  # the key of the connection that shows it
     private: bool = False
     detail: str = ""  # whatever else helps to tell it from the others
+    seen: Mapping[str, str] = field(default_factory=dict)  # what the first fetch begins from
 
 
 @dataclass(frozen=True)

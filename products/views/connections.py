@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -24,7 +24,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from integrations import connections, deliveries
 from integrations.errors import Failure
-from integrations.sources import SOURCES
+from integrations.sources import SOURCES, github
 from integrations.sources.base import Cancelled, ExpiredLink, Source
 from integrations.tables import Connection, Delivery
 from products import catalogue, following
@@ -126,6 +126,18 @@ def connect(request: HttpRequest, source: str) -> HttpResponse:
     return HttpResponseRedirect(start.url)
 
 
+@require_POST
+@login_required
+def more(request: HttpRequest, source: str) -> HttpResponse:
+    """Send the browser to GitHub to choose what SlothPost may read there."""
+    found = source_or_404(source)
+    if found.NAME != github.NAME:
+        raise Http404("Only GitHub has such a page.")
+    state = secrets.token_urlsafe(32)
+    _begin(request, found, state, {}, "")
+    return HttpResponseRedirect(github.install_url(state))
+
+
 @require_GET
 @sensitive_variables()
 def callback(request: HttpRequest, source: str) -> HttpResponse:
@@ -188,7 +200,7 @@ def _expired(request: HttpRequest, found: Source, reason: str = "") -> HttpRespo
 
 
 def _callback_url(found: Source) -> str:
-    return settings.SITE_URL + reverse("connect_callback", args=[found.PATH])
+    return f"{settings.SITE_URL}{reverse('connect_callback', args=[found.PATH])}"
 
 
 # -- what the session keeps meanwhile --------------------------------------------------------------
@@ -244,9 +256,9 @@ def _arrive(request: HttpRequest, found: Source, answer: Mapping[str, str]) -> H
 def confirm(request: HttpRequest, source: str) -> HttpResponse:
     """Ask whether an account that the browser came with is to be connected here."""
     found = source_or_404(source)
-    arrived = request.session.get(ARRIVED)
-    valid = arrived and arrived["source"] == found.NAME and _is_young(arrived["at"], ARRIVAL_LIFE)
-    if not valid:
+    arrived: dict[str, Any] = request.session.get(ARRIVED, {})
+    valid = arrived.get("source") == found.NAME
+    if not (valid and _is_young(arrived["at"], ARRIVAL_LIFE)):
         return _expired(request, found)
     if request.method == "GET":
         return render(request, "products/connections/confirm.html", {"source": found})
@@ -276,7 +288,9 @@ def key(request: HttpRequest) -> HttpResponse:
         except Failure as failure:
             form.add_error(None, failure.reason)
         else:
-            messages.success(request, f"The App Store is connected: {done.connection.account_name}.")
+            messages.success(
+                request, f"The App Store is connected: {done.connection.account_name}."
+            )
             return _back(found, _begun_for(request, found))
     if form.errors:
         status = 422
@@ -326,4 +340,3 @@ def disconnect(request: HttpRequest) -> HttpResponse:
 def _name(connection: Connection) -> str:
     label = SOURCES[connection.provider].LABEL
     return f"{label} ({connection.account_name or connection.account_id})"
-

@@ -8,17 +8,15 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from integrations import deliveries
 from products import catalogue
 from products.access import product_or_404
 from products.forms import (
     ProductForm,
-    RepositoryForm,
-    VercelProjectForm,
 )
-from products.tables import Product
+from products.views.sources import listening
 
 logger = logging.getLogger(__name__)
 
@@ -60,56 +58,14 @@ def product_edit(request: HttpRequest, product_id: str) -> HttpResponse:
 @login_required
 def product(request: HttpRequest, product_id: str) -> HttpResponse:
     found = product_or_404(request.user.pk, product_id)
-    return _product_page(request, found)
-
-
-def _product_page(request: HttpRequest, found: Product, **forms: object) -> HttpResponse:
     context = {
         "product": found,
         "now": timezone.now(),
         "site_url": settings.SITE_URL,
-        "repository_form": RepositoryForm(),
-        "vercel_form": VercelProjectForm(),
+        "listening": listening(found),
         "deliveries": deliveries.list_for_product(found.product_id, request.GET.get("cursor", "")),
-        **forms,
     }
-    return render(request, "products/product.html", context, status=422 if forms else 200)
-
-
-@require_POST
-@login_required
-def follow_repository(request: HttpRequest, product_id: str) -> HttpResponse:
-    """Follow a GitHub repository, or none."""
-    found = product_or_404(request.user.pk, product_id)
-    if "unlink" in request.POST:
-        catalogue.follow_repository(found, None, None)
-        messages.success(request, "No repository is followed any more.")
-        return redirect("product", product_id)
-    form = RepositoryForm(request.POST)
-    if not form.is_valid():
-        return _product_page(request, found, repository_form=form)
-    repo_id, name = form.cleaned_data["repository"]
-    catalogue.follow_repository(found, repo_id, name)
-    messages.success(request, f"{found.name} follows {name}.")
-    return redirect("product", product_id)
-
-
-@require_POST
-@login_required
-def follow_vercel(request: HttpRequest, product_id: str) -> HttpResponse:
-    """Follow a Vercel project, or none."""
-    found = product_or_404(request.user.pk, product_id)
-    if "unlink" in request.POST:
-        catalogue.follow_vercel_project(found, None, None)
-        messages.success(request, "No Vercel project is followed any more.")
-        return redirect("product", product_id)
-    form = VercelProjectForm(request.POST)
-    if not form.is_valid():
-        return _product_page(request, found, vercel_form=form)
-    project_id = form.cleaned_data["project_id"]
-    catalogue.follow_vercel_project(found, project_id, form.cleaned_data["project_name"])
-    messages.success(request, f"{found.name} follows {project_id}.")
-    return redirect("product", product_id)
+    return render(request, "products/product.html", context)
 
 
 def _status(form: ProductForm) -> int:

@@ -46,7 +46,7 @@ def find_app(text: str, now: datetime) -> Choice:
             f"The App Store of the country “{country}” has no app with the id {app_id}."
             " If it is sold elsewhere, paste the link to its page there."
         )
-    return Choice(id=found.id, name=found.name, detail=country)
+    return Choice(found.id, found.name, detail=country, seen={"country": country})
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -203,12 +203,17 @@ def _finished(
         )
     if installations:
         return Finish(account)
-    query = f"?{urlencode({'state': kept['state']})}" if kept.get("state") else ""
     return Finish(
         account,
-        next_url=f"{settings.GITHUB_URL}/apps/{settings.GITHUB_APP_SLUG}/installations/new{query}",
+        next_url=install_url(kept.get("state", "")),
         note="Choose at GitHub which repositories SlothPost may read.",
     )
+
+
+def install_url(state: str) -> str:
+    """Where a person chooses what the app may read."""
+    query = f"?{urlencode({'state': state})}" if state else ""
+    return f"{settings.GITHUB_URL}/apps/{settings.GITHUB_APP_SLUG}/installations/new{query}"
 
 
 # -- installations ---------------------------------------------------------------------------------
