@@ -194,7 +194,7 @@ class AppStoreKeyForm(forms.Form):
     private_key = forms.CharField(
         required=False,
         max_length=5_000,
-        label="Private key",
+        label="Private key, as text",
         help_text="Paste the .p8 file here, or choose it below.",
         widget=forms.Textarea(attrs={"rows": 4, "autocomplete": "off", "spellcheck": "false"}),
     )

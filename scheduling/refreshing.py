@@ -20,20 +20,27 @@ LONGEST_WAIT = timedelta(hours=6)
 
 def run_due_refreshes(now: datetime) -> TickReport:
     """Renew the secrets that would lapse, and tell the owners of accounts that broke."""
+    broken: list[Connection] = []
     with ticks.measured() as report:
         ticks.work_through(
             report,
             Connection,
             RefreshIndex.Meta.index_name,
             Connection.refresh_at <= to_ms(now),
-            lambda entry: _run_one(entry, now),
+            lambda entry: _run_one(entry, broken, now),
         )
+        # Here, and not in the threads above: Django's database is asked who owns them.
+        for connection in broken:
+            if not _tell(connection, now):
+                report.done -= 1
+                report.failed += 1
     logger.info("due connections", extra={"report": vars(report)})
     return report
 
 
-def _run_one(entry: dict[str, Any], now: datetime) -> bool:
-    """One account; whatever is wrong with it stays with it."""
+def _run_one(entry: dict[str, Any], broken: list[Connection], now: datetime) -> bool:
+    """One account; whatever is wrong with it stays with it. Adds to `broken` those whose owner is
+    to be told."""
     ids = {"user_id": entry["userId"]["S"], "connection": entry["provider#accountId"]["S"]}
     connection = None
     try:
@@ -42,9 +49,10 @@ def _run_one(entry: dict[str, Any], now: datetime) -> bool:
             return True
         if connection.refresh_at > to_ms(now):
             return True
-        if connection.works:
-            return _renew(connection, now)
-        return notices.tell_broken(connection, now)
+        if not connection.works:
+            broken.append(connection)
+            return True
+        return _renew(connection, now)
     except Conflict:
         logger.info("another tick was quicker", extra=ids)
         return True
@@ -57,6 +65,13 @@ def _run_one(entry: dict[str, Any], now: datetime) -> bool:
             trouble = "SlothPost itself failed to renew it."
             connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
         return False
+
+
+def _tell(connection: Connection, now: datetime) -> bool:
+    try:
+        return notices.tell_broken(connection, now)
+    except Conflict:  # another tick tells it
+        return True
 
 
 def _renew(connection: Connection, now: datetime) -> bool:

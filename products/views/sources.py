@@ -22,7 +22,7 @@ from products.access import product_or_404, source_or_404
 from products.forms import PUBLIC_FORMS
 from products.tables import Product
 
-MOST_SHOWN = 60
+MOST_SHOWN = 100
 
 
 @dataclass(frozen=True)
