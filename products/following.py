@@ -5,7 +5,7 @@ everybody reaches only a product with a connection (`via`) that has shown its ow
 that works now.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from integrations import connections
 from integrations.deliveries import Taken
 from integrations.sources.base import (
     Choice,
+    Event,
     Follow,
     Gone,
     Hidden,
@@ -221,7 +222,15 @@ def _take_for(product: Product, source: str, received: Received, now: datetime) 
         return keep_up(product, source, received.upkeep, now)
     if not received.events:
         return received.note or "nothing to record"
-    return activity.record_all(product, received.events, now)
+    return record(product, source, received.events, now)
+
+
+def record(product: Product, source: str, events: Sequence[Event], now: datetime) -> str:
+    """Write what happened as the product's activity, and say what it was. What is private makes
+    the source private, so that its owner is asked whether posts may be written from it."""
+    if any(event.private for event in events) and not is_private(product, source):
+        _alter(product, lambda: _private(product, source, to_ms(now)))
+    return activity.record_all(product, events, now)
 
 
 def keep_up(product: Product, source: str, upkeep: Upkeep, now: datetime) -> str:

@@ -147,7 +147,8 @@ class VercelProjectForm(forms.Form):
     )
 
     def chosen(self) -> Choice:
-        return Choice(self.cleaned_data["project_id"], self.cleaned_data["project_name"])
+        number, name = self.cleaned_data["project_id"], self.cleaned_data["project_name"]
+        return Choice(number, name or number, private=True)
 
 
 class AppForm(forms.Form):

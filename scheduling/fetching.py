@@ -12,7 +12,7 @@ from integrations import connections, redeliveries
 from integrations.errors import Failure, NeedsReconnect, TryLater
 from integrations.sources import SOURCES
 from integrations.sources.base import Fetched, Follow, Hidden, Opened
-from products import activity, catalogue, following
+from products import catalogue, following
 from products.tables import FetchIndex, Product
 from scheduling import ticks
 from scheduling.ticks import TickReport
@@ -103,7 +103,7 @@ def _take(
     if fetched.private is not None and fetched.private != following.is_private(product, source):
         hidden = Hidden(f"{follow.name or 'It'} is not open to everybody.")
         following.keep_up(product, source, hidden if fetched.private else Opened(), now)
-    what = activity.record_all(product, fetched.events, now)
+    what = following.record(product, source, fetched.events, now)
     logger.info(
         "source read",
         extra={"product_id": product.product_id, "source": source, "recorded": what},

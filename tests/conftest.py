@@ -1,5 +1,6 @@
 """Real servers for the tests: dynalite for everything, moto's server as the second opinion."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,9 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+from playwright.sync_api import Page, sync_playwright
 from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
 
 from integrations.standins import app_store, github, vercel
 from integrations.standins.app_store import AppStoreConnect
@@ -156,6 +159,47 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
             setattr(settings, name, value)
     yield found
     standins.stop()
+
+
+# -- a site and a browser --------------------------------------------------------------------------
+
+BROWSER_ZONE = "Europe/Berlin"
+
+
+@pytest.fixture
+def site(live_server: LiveServer, settings: Settings) -> str:
+    settings.SITE_URL = live_server.url
+    settings.CSRF_TRUSTED_ORIGINS = [live_server.url]
+    return str(live_server.url)
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    """A phone's browser in Berlin; any error on its console fails the test."""
+    # Playwright runs an event loop in this thread, which Django takes for asynchronous code.
+    monkeypatch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    errors: list[str] = []
+
+    def note(kind: str, text: str) -> None:
+        # A page that says what went wrong has a status that says so too: that is no error of ours.
+        if kind == "error" and not text.startswith("Failed to load resource"):
+            errors.append(text)
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        context = browser.new_context(
+            timezone_id=BROWSER_ZONE, viewport={"width": 390, "height": 844}
+        )
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: note(message.type, message.text))
+        yield page
+        browser.close()
+    assert errors == []
 
 
 # -- the cast: Alice owns, Bob is another customer, Sam is staff -----------------------------------
