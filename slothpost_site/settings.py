@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from pythonjsonlogger.core import RESERVED_ATTRS
 
 
 class Env(environ.Env):  # type: ignore[misc]  # django-environ has no types
@@ -306,6 +307,8 @@ LOGGING = {
             "()": "pythonjsonlogger.json.JsonFormatter",
             "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s",
             "rename_fields": {"asctime": "at", "levelname": "level", "name": "logger"},
+            # Django hands on the whole request, whose address may carry a code.
+            "reserved_attrs": [*RESERVED_ATTRS, "request"],
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},

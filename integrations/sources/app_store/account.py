@@ -169,7 +169,10 @@ def _token(key: Key, now: datetime, *, fresh: bool = False) -> str:
         _tokens.pop(old, None)
     who = {"iss": key.issuer} if key.issuer else {"sub": "user"}
     claims = {**who, "iat": now, "exp": now + LIFE, "aud": AUDIENCE}
-    token = jwt.encode(claims, key.pem, algorithm="ES256", headers={"kid": key.id})
+    try:
+        token = jwt.encode(claims, key.pem, algorithm="ES256", headers={"kid": key.id})
+    except (TypeError, ValueError) as error:
+        raise NeedsReconnect("The key that was kept is no key: connect it again.") from error
     _tokens[key.fingerprint] = (token, now)
     return token
 
