@@ -1,4 +1,4 @@
-"""Staff see what arrived from GitHub and Vercel, day by day, and what became of it."""
+"""Staff see what arrived from the sources, day by day, and which accounts need something."""
 
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -7,12 +7,72 @@ from typing import Any
 
 from django.contrib import admin
 
-from integrations import deliveries, models
-from integrations.tables import Delivery
+from integrations import connections, deliveries, models
+from integrations.tables import Connection, Delivery
+from slothpost_site.dynamo import shards
 from slothpost_site.moments import to_ms
-from slothpost_site.staff import Listing, TableAdmin, when
+from slothpost_site.paging import read_page
+from slothpost_site.staff import Listing, TableAdmin, owner, when
 
 ONE_DAY = timedelta(days=1)
+
+
+@admin.register(models.Connection)
+class ConnectionAdmin(TableAdmin):
+    """Accounts, without anything that is secret in them."""
+
+    table = Connection
+    keys = ("user_id", "key")
+    searches_users = True
+
+    def listings(self, wanted: str, now: datetime) -> list[Listing]:
+        """What is coming up: accounts to renew, and owners to tell."""
+        return [_coming_up(partition) for partition in shards("active")]
+
+    def of_user(self, user_id: str) -> Listing:
+        return Listing(
+            "user",
+            f"Of user {user_id}",
+            partial(connections.list_for, user_id),
+            {
+                "Account": _name,
+                "What is wrong": lambda item: item.broken or item.trouble or "",
+                "Last read": lambda item: when(item.checked_at),
+            },
+        )
+
+    def title(self, item: Any) -> str:
+        return _name(item)
+
+    def details(self, item: Any, now: datetime) -> list[tuple[str, object]]:
+        return [
+            ("Owner", owner(item.user_id, "integrations.connection")),
+            ("Connected", when(item.connected_at)),
+            ("Last read", when(item.checked_at)),
+            ("Broken", item.broken),
+            ("Its owner was told", when(item.told_at)),
+            ("Trouble", item.trouble),
+            ("Something is due", when(item.refresh_at)),
+            ("Failed tries", item.refresh_attempts and int(item.refresh_attempts)),
+        ]
+
+
+def _name(item: Connection) -> str:
+    return f"{item.provider}: {item.account_name or item.account_id}"
+
+
+def _coming_up(partition: str) -> Listing:
+    _, _, shard = partition.partition("#")
+    return Listing(
+        f"due{shard}",
+        f"To renew or to tell, shard {shard}" if shard else "To renew or to tell",
+        partial(read_page, Connection.to_refresh, partition, newest_first=False),
+        {
+            "Account": lambda item: item.key,
+            "User": lambda item: item.user_id,
+            "Due": lambda item: when(item.refresh_at),
+        },
+    )
 
 
 @admin.register(models.Delivery)

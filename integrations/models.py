@@ -3,6 +3,11 @@
 from slothpost_site.staff import Doorway
 
 
+class Connection(Doorway):
+    class Meta(Doorway.Meta):
+        default_permissions = ("view",)
+
+
 class Delivery(Doorway):
     class Meta(Doorway.Meta):
         default_permissions = ("view",)

@@ -25,6 +25,8 @@ MOST_READ = 500
 MOST_AROUND = 250
 MOST_TRIES = 20
 YOU_SAID_SO = "you said so"
+ELSEWHERE = "you announced it elsewhere"
+SURE = frozenset({secrecy.SECRET, secrecy.INNER_HOST, YOU_SAID_SO, ELSEWHERE})
 
 _KNOWN = (
     *("stage", "ignored", "title", "body", "link", "version", "author"),
@@ -128,7 +130,7 @@ def _verdict(ignored: str | None, said: str | None) -> str | None:
 
 def is_sure(ignored: str) -> bool:
     """Whether a reason to ignore is more than a guess by the words of a title."""
-    return noise.is_sure(ignored) or ignored in {secrecy.SECRET, secrecy.INNER_HOST, YOU_SAID_SO}
+    return noise.is_sure(ignored) or ignored in SURE
 
 
 def _add(product_id: str, key: str, known: dict[str, Any], now: datetime) -> None:
@@ -218,12 +220,15 @@ def tell(item: Activity, why_not: str, now: datetime) -> None:
     )
 
 
-def leave_out(item: Activity) -> None:
-    """Its owner's word that this is no story. Raises Conflict when somebody judged it meanwhile."""
+def leave_out(item: Activity, why: str = YOU_SAID_SO) -> None:
+    """Its owner's word that this is no story, and why.
+
+    Raises Conflict when somebody judged it meanwhile.
+    """
     change(
         item,
         unchanged(Activity.ignored, item.ignored) & unchanged(Activity.overruled, item.overruled),
-        ignored=YOU_SAID_SO,
+        ignored=why,
         story_at=None,
         overruled="was a story",
     )

@@ -244,6 +244,8 @@ def keep_up(product: Product, source: str, upkeep: Upkeep, now: datetime) -> str
         unfollow(product, source, upkeep.reason)
         return f"no longer followed: {upkeep.reason}"
     if isinstance(upkeep, OutOfReach):
+        if upkeep.via and upkeep.via != getattr(product, link.via):
+            return "nothing to do: it is followed in another way"
         reason = upkeep.reason
         _alter(product, lambda: {link.via: None, "fetched": _failed(product, source, reason)})
         return reason

@@ -185,17 +185,6 @@ class Slug(Table):
     product_id = UnicodeAttribute(attr_name="productId")
 
 
-class StoryIndex(GlobalSecondaryIndex["Activity"]):
-    """What is there to tell since then? Only stories have `storyAt`."""
-
-    class Meta(BaseMeta):
-        index_name = "productId-storyAt-index"
-        projection = AllProjection()
-
-    product_id = UnicodeAttribute(hash_key=True, attr_name="productId")
-    story_at = NumberAttribute(range_key=True, attr_name="storyAt")
-
-
 class Activity(Table):
     """One thing that happened. The key is the fact, so that a redelivery is a no-op."""
 
@@ -224,8 +213,6 @@ class Activity(Table):
     ignored = UnicodeAttribute(null=True)
     story_at = NumberAttribute(null=True, attr_name="storyAt")
     overruled = UnicodeAttribute(null=True)
-
-    stories = StoryIndex()
 
 
 class Fact(Table):

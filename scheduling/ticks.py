@@ -13,7 +13,8 @@ from typing import Any
 
 from django.conf import settings
 
-from products.tables import Post, Product, ScheduleIndex, WorkIndex
+from integrations.tables import Connection, RefreshIndex
+from products.tables import FetchIndex, Post, Product, ScheduleIndex, WorkIndex
 from scheduling.tables import Tick
 from slothpost_site.dynamo import Table, metered, put_new, query_raw, shards
 from slothpost_site.moments import as_key, from_ms, to_ms
@@ -139,13 +140,15 @@ def latest() -> Tick | None:
 
 
 def oldest_due_at(now: datetime) -> datetime | None:
-    """Since when the oldest piece of work is due, in either index; None if nothing is due."""
+    """Since when the oldest piece of work is due, in any index; None if nothing is due."""
     until = to_ms(now)
     times = [
         float(entry[attribute]["N"])
         for table, index_name, attribute, condition in (
             (Product, ScheduleIndex.Meta.index_name, "nextRunAt", Product.next_run_at <= until),
             (Post, WorkIndex.Meta.index_name, "workAt", Post.work_at <= until),
+            (Product, FetchIndex.Meta.index_name, "fetchAt", Product.fetch_at <= until),
+            (Connection, RefreshIndex.Meta.index_name, "refreshAt", Connection.refresh_at <= until),
         )
         for status in shards("active")
         for entry in query_raw(table, index_name, status, condition, most=1)

@@ -64,9 +64,13 @@ class Opened:
 
 @dataclass(frozen=True)
 class OutOfReach:
-    """The account that showed it may no longer see it; whether it still exists is not said."""
+    """The account that showed it may no longer see it; whether it still exists is not said.
+
+    `via` is the key of the connection that is meant; "" is whichever shows it.
+    """
 
     reason: str
+    via: str = ""
 
 
 Upkeep = Renamed | Gone | Hidden | Opened | OutOfReach

@@ -27,7 +27,8 @@ def activities(request: HttpRequest, product_id: str) -> HttpResponse:
 @require_POST
 @login_required
 def judge(request: HtmxRequest, product_id: str) -> HttpResponse:
-    """Overrule what one activity was taken for: `tell` is "yes", "no" or whatever it is not now."""
+    """Overrule what one activity was taken for: `tell` is "yes", "no", "elsewhere"
+    (they announced it themselves) or whatever it is not now."""
     found = product_or_404(request.user.pk, product_id)
     item = activity_or_404(found, request.POST.get("key", ""))
     [verdict] = _verdicts(found, [item])
@@ -38,6 +39,8 @@ def judge(request: HtmxRequest, product_id: str) -> HttpResponse:
             activity.tell(item, why_not, timezone.now())
         elif wanted == "no" and verdict.is_story:
             activity.leave_out(item)
+        elif wanted == "elsewhere" and verdict.is_story:
+            activity.leave_out(item, activity.ELSEWHERE)
     except Conflict:
         # Somebody judged it meanwhile, or another delivery told more of it: shown as it is now.
         item = activity_or_404(found, item.key)

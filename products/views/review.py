@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from integrations import connections
 from integrations.outlets import text_length, text_limit
 from products import catalogue, posts
 from products.access import post_or_404, product_or_404
@@ -53,6 +54,7 @@ def review(request: HttpRequest) -> HttpResponse:
         "cards": cards,
         "waiting": [draft for card in cards for draft in card.waiting],
         "page": page,
+        "broken": [c for c in connections.list_for(str(request.user.pk)).items if not c.works],
         "owned": [] if drafts else catalogue.list_for(str(request.user.pk)).items,
     }
     return render(request, "products/review.html", context)

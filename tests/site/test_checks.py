@@ -43,6 +43,9 @@ def production(settings: Settings) -> Settings:
     settings.DYNAMODB_ENDPOINT_URL = ""
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "a secret"
     settings.TOKEN_KEYS = ["k" * 32]
+    for outside in ("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API"):
+        setattr(settings, f"{outside}_URL", f"https://{outside.lower()}.example")
+    settings.ITUNES_LOOKUP_URL = "https://itunes.example/lookup"
     settings.METRICS_TOKEN = "a token"
     settings.EMAIL_HOST = "mail.slothpost.example"
     engine = "django.db.backends.postgresql"

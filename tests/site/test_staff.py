@@ -14,7 +14,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from integrations import deliveries
+from integrations import connections, deliveries
+from integrations.connections import Account, Grant
 from integrations.sources.base import Received
 from integrations.tables import Delivery
 from products import posts
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.usefixtures("store")
 LISTS = {
     "product": "/admin/products/product/",
     "post": "/admin/products/post/",
+    "connection": "/admin/integrations/connection/",
     "delivery": "/admin/integrations/delivery/",
     "tick": "/admin/scheduling/tick/",
 }
@@ -110,7 +112,11 @@ def every_page(user_id: str = "1") -> list[str]:
     ticks.record(NOW, {"products": TickReport(found=3)})
     tick = ticks.latest()
     assert tick is not None
+    account = connections.connect(
+        user_id, "vercel", Account("icfg_1", "Slow Boats"), Grant({}, refresh_at=NOW), now=NOW
+    )
     return [
+        address("integrations.connection", f"{account.user_id}/{account.key}"),
         *LISTS.values(),
         page_of(product),
         page_of(post),
@@ -160,12 +166,12 @@ def test_a_customer_has_no_access_even_to_their_own(alice: User) -> None:
 
 def test_staff_without_the_permission_see_nothing(db: None) -> None:
     client = signed_in(person("nobody", is_staff=True))
-    assert [client.get(url).status_code for url in every_page()] == [403] * 8
+    assert [client.get(url).status_code for url in every_page()] == [403] * 10
 
 
 def test_staff_who_may_only_look_see_everything_and_can_do_nothing(db: None) -> None:
     client = signed_in(viewer())
-    assert [client.get(url).status_code for url in every_page()] == [200] * 8
+    assert [client.get(url).status_code for url in every_page()] == [200] * 10
     post = failed_post(planned_product())
     assert "Try again" not in client.get(page_of(post)).content.decode()
     assert client.get(verb_of(post, "retry")).status_code == 403
@@ -399,7 +405,7 @@ def test_due_lists_say_how_late_each_is_and_leave_out_what_is_to_come(sam: User)
 
 def test_every_shard_has_its_own_due_list(sam: User, settings: Any) -> None:
     settings.SCHEDULE_SHARDS = 3
-    made = [planned_product(user_id=str(user)) for user in range(12)]
+    made = [planned_product(user_id=str(user)) for user in range(30)]
     client = signed_in(sam)
     found = [listed_once(client, f"{LISTS['product']}?list=due{n}") for n in ("", "1", "2")]
     assert all(found)
@@ -414,7 +420,7 @@ def test_staff_pages_never_scan(sam: User) -> None:
         "before-call.dynamodb", lambda model, **_: asked.add(model.name)
     )
     try:
-        assert [client.get(url).status_code for url in urls] == [200] * 10
+        assert [client.get(url).status_code for url in urls] == [200] * 12
     finally:
         dynamo.forget_connections()
     assert asked == {"GetItem", "Query"}

@@ -192,8 +192,9 @@ def _installation_repositories(body: Fields, received: Received) -> Received:
     removed = body.each("repositories_removed") if body.text("action") == "removed" else []
     if not removed:
         return replace(received, note="More repositories can be followed now")
+    via = installation_key(body.fields("installation").number("id"))
     lost = tuple(
-        (str(repository.number("id")), OutOfReach(_taken_away(repository)))
+        (str(repository.number("id")), OutOfReach(_taken_away(repository), via))
         for repository in removed
     )
     return replace(received, upkeep_of=lost, note="Access to repositories was taken away at GitHub")

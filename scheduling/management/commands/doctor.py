@@ -44,7 +44,9 @@ def _configured() -> Iterator[str]:
     yield f"tables {settings.DYNAMODB_TABLE_PREFIX}*, shards {settings.SCHEDULE_SHARDS}"
     for name, source in SOURCES.items():
         secret = "set" if source.secrets() else "NOT set: every delivery is refused"
-        yield f"{name} webhooks at {settings.SITE_URL}/webhooks/{name}/, secret {secret}"
+        yield f"{name} webhooks at {settings.SITE_URL}/webhooks/{source.PATH}/, secret {secret}"
+        accounts = "can be connected" if source.is_configured() else "NOT set up"
+        yield f"{name} accounts {accounts}"
 
 
 def _set_aside() -> Iterator[str]:

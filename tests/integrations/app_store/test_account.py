@@ -305,7 +305,8 @@ def test_a_list_of_the_wrong_shape_is_no_answer(world: World) -> None:
     ],
 )
 def test_an_app_is_found_by_id_and_by_link(world: World, text: str, country: str) -> None:
-    assert source.find_app(text, NOW) == Choice(id=APP, name="Slowtide", detail=country)
+    expected = Choice(APP, "Slowtide", detail=country, seen={"country": country})
+    assert source.find_app(text, NOW) == expected
 
 
 @pytest.mark.parametrize(
