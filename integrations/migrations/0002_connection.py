@@ -4,22 +4,21 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('integrations', '0001_initial'),
+        ("integrations", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Connection',
+            name="Connection",
             fields=[
-                ('id', models.TextField(primary_key=True, serialize=False)),
-                ('title', models.TextField()),
+                ("id", models.TextField(primary_key=True, serialize=False)),
+                ("title", models.TextField()),
             ],
             options={
-                'abstract': False,
-                'managed': False,
-                'default_permissions': ('view',),
+                "abstract": False,
+                "managed": False,
+                "default_permissions": ("view",),
             },
         ),
     ]
