@@ -171,9 +171,10 @@ def _finish(
     except Failure as failure:
         context = {"source": found, "reason": failure.reason, "product": product}
         return render(request, "products/connections/failed.html", context, status=502)
-    name = done.connection.account_name or found.LABEL
-    messages.success(request, f"{found.LABEL} is connected: {name}.")
-    if done.note:
+    if not (done.next_url and done.note):  # else it is said when the next step is done
+        name = done.connection.account_name or found.LABEL
+        messages.success(request, f"{found.LABEL} is connected: {name}.")
+    if done.note and not done.next_url:
         messages.info(request, done.note)
     if done.next_url:
         _begin(request, found, state, {}, product)  # if it leads back here, it brings this state
