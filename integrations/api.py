@@ -25,6 +25,7 @@ TIMEOUT = (3, 10)  # seconds to connect, and between two bytes of the answer
 LONGEST_ANSWER = 20.0  # seconds for the whole of it
 LARGEST_ANSWER = 10 * 1024 * 1024  # bytes
 MOST_REDIRECTS = 3
+REDIRECTS = (301, 302, 303, 307, 308)
 LONGEST_WAIT = timedelta(days=1)
 
 
@@ -55,16 +56,21 @@ class Api:
         sent = {"User-Agent": "SlothPost", **self.headers, **(headers or {})}
         for _ in range(MOST_REDIRECTS + 1):
             answer = self._send(method, url, sent, content)
-            if answer.status not in (301, 302, 303, 307, 308):
+            moved_to = answer.headers.get("Location", "")
+            # Only what is read is asked for again elsewhere: a code or a token is good once.
+            if method != "GET" or answer.status not in REDIRECTS or not moved_to:
                 return self._judge(answer, now)
-            url = self._inside(urljoin(url, answer.headers.get("Location", "")))
+            url = self._inside(moved_to, beside=url)
             content.pop("params", None)
         raise TryLater(f"{self.label} sent us in circles.")
 
-    def _inside(self, path: str) -> str:
+    def _inside(self, path: str, beside: str = "") -> str:
         """The whole address, if it is one of this service's. Raises Refused."""
-        url = path if "://" in path else f"{self.base}{path}"
-        base, wanted = urlsplit(self.base), urlsplit(url)
+        try:
+            url = urljoin(beside, path) if beside or "://" in path else f"{self.base}{path}"
+            base, wanted = urlsplit(self.base), urlsplit(url)
+        except ValueError as error:
+            raise Refused(f"{self.label} pointed to an address that is none.") from error
         if (wanted.scheme, wanted.netloc) != (base.scheme, base.netloc):
             raise Refused(f"{self.label} pointed to an address that is not its own.")
         return url
@@ -86,6 +92,8 @@ class Api:
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             logger.warning("a service did not answer", extra={"service": self.label})
             raise TryLater(f"{self.label} did not answer.") from error
+        except ValueError as error:  # requests looks at where a redirect leads, also unasked
+            raise Refused(f"{self.label} pointed to an address that is none.") from error
         return Answer(
             status=response.status_code,
             body=self._parsed(raw, response.status_code),
@@ -133,7 +141,8 @@ def _read(response: requests.Response) -> bytes:
     """The body up to a byte more than we take. Raises OSError when it drips in too slowly."""
     give_up_at = time.monotonic() + LONGEST_ANSWER
     raw = b""
-    for part in response.iter_content(65_536):
+    # Part by part as it arrives: waiting for a full buffer, nobody would look at the clock.
+    while part := response.raw.read1(65_536, decode_content=True):
         raw += part
         if len(raw) > LARGEST_ANSWER:
             break
@@ -155,7 +164,7 @@ def wait_of(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 
 def _retry_after(value: str, now: datetime) -> timedelta | None:
-    if value.isascii() and value.isdigit():
+    if _is_number(value):
         return timedelta(seconds=min(int(value), 10**6))
     try:
         return parsedate_to_datetime(value).replace(tzinfo=UTC) - now
@@ -163,8 +172,13 @@ def _retry_after(value: str, now: datetime) -> timedelta | None:
         return None
 
 
+def _is_number(value: str) -> bool:
+    """Whether it is a whole number that an honest service would write."""
+    return value.isascii() and value.isdigit() and len(value) <= 12
+
+
 def _until(value: str, now: datetime) -> timedelta | None:
     """From now to a moment in seconds since 1970."""
-    if not (value.isascii() and value.isdigit()):
+    if not _is_number(value):
         return None
     return timedelta(seconds=min(int(value), 10**11) - int(now.timestamp()))

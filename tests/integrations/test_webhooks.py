@@ -70,7 +70,7 @@ class Door:
         } | extra.pop("headers", {})
         response: HttpResponse = CLIENT.generic(
             method,
-            f"/webhooks/{source}/",
+            f"/webhooks/{sender.PATH}/",
             body,
             extra.pop("content_type", "application/json"),
             headers={name: value for name, value in headers.items() if value is not None},
@@ -83,10 +83,11 @@ class Door:
 def door(store: str, settings: Settings) -> Iterator[Door]:
     cache.clear()
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "the secret"
+    settings.APP_STORE_WEBHOOK_SECRET = "the secret"
     door = Door()
     settings.ROOT_URLCONF = tuple(
-        path(f"webhooks/{name}/", webhooks.receiver(source, door.take))
-        for name, source in SOURCES.items()
+        path(f"webhooks/{source.PATH}/", webhooks.receiver(source, door.take))
+        for source in SOURCES.values()
     )
     yield door
     cache.clear()
@@ -186,6 +187,7 @@ def test_a_wrong_signature_is_refused_before_the_body_is_read_as_anything(
 @pytest.mark.parametrize("source", SOURCES)
 def test_an_empty_secret_refuses_all(door: Door, source: str, settings: Settings) -> None:
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = ""
+    settings.APP_STORE_WEBHOOK_SECRET = ""
     signed = {SOURCES[source].SIGNATURE_HEADER: SOURCES[source].signature(as_json(PING), "")}
     response = door.send(source, as_json(PING), headers=signed)
     assert_refused(response, 401, "no webhook secret is configured here")

@@ -8,8 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
-from products import catalogue, posts
+from integrations.sources.base import Choice
+from products import catalogue, following, posts
 from products.states import State
 from products.tables import Post, Product
 from slothpost_site.dynamo import change
@@ -424,14 +426,19 @@ def test_a_new_product_leads_to_its_page(client: Client, alice: User) -> None:
     )
 
 
-def test_a_vercel_project_is_followed_and_left(client: Client, product: Product) -> None:
-    path = reverse("follow_vercel", args=[product.product_id])
-    wrong = client.post(path, {"project_id": "nope"})
+def test_a_vercel_project_is_followed_by_its_id_where_that_is_enough_and_left(
+    client: Client, product: Product, settings: Settings
+) -> None:
+    path = reverse("source", args=[product.product_id, "vercel"])
+    client.post(path, {"action": "public", "project_id": "prj_9fK2"})
+    assert reread(product).vercel_project_id is None
+    settings.FOLLOW_PRIVATE_REPOSITORIES = True
+    wrong = client.post(path, {"action": "public", "project_id": "nope"})
     assert (wrong.status_code, reread(product).vercel_project_id) == (422, None)
     assert fields(wrong)["project_id"] == ["nope"]
-    client.post(path, {"project_id": "prj_9fK2"})
+    client.post(path, {"action": "public", "project_id": "prj_9fK2"})
     assert reread(product).vercel_project_id == "prj_9fK2"
-    client.post(path, {"unlink": ""})
+    client.post(path, {"action": "unfollow"})
     assert reread(product).vercel_project_id is None
 
 
@@ -482,7 +489,7 @@ def test_a_product_that_follows_nothing_is_asked_where_it_is_made(
 
 def test_hostile_words_are_words_on_every_page(client: Client, alice: User) -> None:
     product = planned_product(user_id=str(alice.pk), name=HOSTILE, pitch=HOSTILE)
-    catalogue.follow_repository(product, "1", HOSTILE)
+    following.follow(product, "github", Choice("1", HOSTILE), timezone.now())
     make_story(product, title=HOSTILE)
     post = make_post(product, slot_at=FUTURE, text=HOSTILE)
     astray(make_post(product, slot_at=PAST, text=HOSTILE), State.FAILED)

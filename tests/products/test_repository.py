@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from pytest_django import Settings
 
+from integrations.sources.base import Choice
 from products.forms import RepositoryForm
 
 
@@ -57,13 +58,18 @@ def github(settings: Settings) -> Iterator[type[GitHub]]:
 def test_a_repository_is_found_by_name_by_address_and_by_its_old_name(text: str) -> None:
     form = RepositoryForm({"repository": text})
     assert form.is_valid(), form.errors
-    assert form.cleaned_data["repository"] == ("42", "acme/app")
+    assert form.chosen() == Choice("42", "acme/app")
 
 
-def test_a_numeric_id_needs_no_question(github: type[GitHub]) -> None:
+def test_a_numeric_id_is_taken_only_where_everybody_may_see_everything(
+    github: type[GitHub], settings: Settings
+) -> None:
+    form = RepositoryForm({"repository": " 12345 "})
+    assert not form.is_valid()
+    settings.FOLLOW_PRIVATE_REPOSITORIES = True
     form = RepositoryForm({"repository": " 12345 "})
     assert form.is_valid()
-    assert (form.cleaned_data["repository"], github.asked) == (("12345", "repository 12345"), [])
+    assert (form.chosen(), github.asked) == (Choice("12345", "repository 12345"), [])
 
 
 @pytest.mark.parametrize(

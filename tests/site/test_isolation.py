@@ -7,6 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from integrations import connections
+from integrations.connections import Account, Grant
 from integrations.outlets import changelog
 from products import activity
 from products.tables import Activity, Post, Product
@@ -22,10 +24,12 @@ pytestmark = pytest.mark.usefixtures("store")
 # Open to everybody; what they show is public, or proved by a signature or a token.
 PUBLIC = {
     *("changelog", "changelog_entry", "changelog_feed"),
-    *("webhook_github", "webhook_vercel"),
+    *("webhook_github", "webhook_vercel", "webhook_app_store", "webhook_app_store_hook"),
+    "connect_callback",  # good for whoever began: tests/products/test_connections.py
     *("healthz", "readyz", "metrics"),
 }
 SECRET = "The secret of Alice"
+NAMES_AN_ACCOUNT = {"disconnect", "connection_check"}  # by a key beside the address
 
 
 def routes(resolver: URLResolver | None = None) -> Iterator[URLPattern]:
@@ -51,7 +55,10 @@ def hers(alice: User) -> dict[str, str]:
     run_due_posts(NOW)
     make_post(product, slot_at=at("2026-01-06 09:00"), text=SECRET)
     make_post(product, slot_at=at("2026-01-07 09:00"), text=SECRET)
+    account = connections.connect(user_id, "vercel", Account("icfg_1", SECRET), Grant({}), now=NOW)
     return {
+        "account": account.key,
+        "source": "github",
         "product_id": product.product_id,
         "slot": as_key(at("2026-01-06 09:00").timestamp() * 1000),
         "outlet": "changelog",
@@ -66,7 +73,8 @@ def address(name: str, parts: dict[str, str]) -> tuple[str, bool]:
     wanted = route.pattern.converters
     unknown = set(wanted) - set(parts)
     assert not unknown, f"teach this test what {unknown} of the route {name} is"
-    return reverse(name, kwargs={part: parts[part] for part in wanted}), bool(wanted)
+    is_hers = bool(set(wanted) - {"source"}) or name in NAMES_AN_ACCOUNT
+    return reverse(name, kwargs={part: parts[part] for part in wanted}), is_hers
 
 
 def everything() -> dict[str, list[object]]:
@@ -84,7 +92,8 @@ def test_another_users_thing_is_a_404_and_stays_as_it_is(
     path, is_hers = address(name, hers)
     before = everything()
     visitor = signed_in(bob)
-    answers = [visitor.get(path), visitor.post(path, {"action": "approve", "save": "1"})]
+    posted = {"action": "approve", "save": "1", "key": hers["account"]}
+    answers = [visitor.get(path, {"key": hers["account"]}), visitor.post(path, posted)]
     allowed = [answer for answer in answers if answer.status_code != 405]
     if is_hers:
         assert {answer.status_code for answer in allowed} == {404}
@@ -97,7 +106,8 @@ def test_the_owner_reaches_the_same_address(name: str, hers: dict[str, str], ali
     path, _ = address(name, hers)
     visitor = signed_in(alice)
     key = next(iter(Activity.query(hers["product_id"]))).key
-    answers = [visitor.get(path), visitor.post(path, {"key": key})]
+    key = hers["account"] if name in NAMES_AN_ACCOUNT else key
+    answers = [visitor.get(path, {"key": key}), visitor.post(path, {"key": key})]
     assert all(answer.status_code < 500 for answer in answers)
     assert 404 not in {answer.status_code for answer in answers if answer.status_code != 405}
 

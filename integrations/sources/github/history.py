@@ -288,7 +288,7 @@ def find_repository(name: str, now: datetime) -> tuple[str, str]:
     except NotFound as failure:
         raise NoSuchRepository(
             f"GitHub shows no public repository {name}: check the spelling. A private one"
-            " can be followed by its numeric id."
+            " is in your list once your account is connected."
         ) from failure
     except Failure as failure:
         raise NoSuchRepository(

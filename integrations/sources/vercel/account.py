@@ -95,6 +95,8 @@ def _exchanged(code: str, callback_url: str, now: datetime) -> Fields:
     try:
         answer = _api().ask("POST", "/v2/oauth/access_token", now=now, data=form)
     except (Refused, NeedsReconnect) as failure:
+        if failure.answer is None:  # it never came to an answer
+            raise
         if _code_of(failure) in ("invalid_client", "forbidden"):
             logger.error("no token was handed out", extra={"service": LABEL})
             raise TryLater(
@@ -184,9 +186,11 @@ def _has_invalid_token(failure: Failure) -> bool:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """What Vercel answers and nobody can read is no answer. Raises TryLater."""
+    """What Vercel refuses in its own terms; what nobody can read is no answer: TryLater."""
     try:
         yield
+    except Failure as failure:
+        raise _understood(failure) from failure.__cause__
     except BadPayload as error:
         logger.warning("an answer of another shape", extra={"service": LABEL, "what": str(error)})
         raise TryLater(f"{LABEL} answered with something that is no answer.") from error
@@ -209,21 +213,31 @@ def each_page(
 
 
 def choices(user_id: str, now: datetime) -> list[Choice]:
-    """Every project of every installation that works."""
+    """Every project of every installation that works. A team that is paused, for up to a month,
+    leaves the others' to choose from: its own page says what is wrong."""
     accounts = connections.of_provider(user_id, NAME)
     working = [account for account in accounts if account.works]
     if accounts and not working:
         raise NeedsReconnect(str(accounts[0].broken))
     found: dict[str, Choice] = {}
+    failures: list[Failure] = []
     for account in working:
-        with understood():
-            pages = each_page(account, "/v10/projects", "from", now)
-            for page in islice(pages, MOST_PAGES):
-                for project in page.each("projects"):
-                    choice = _choice(project, account)
-                    found.setdefault(choice.id, choice)
-        connections.mark_working(account, now)
+        try:
+            for choice in _choices_of(account, now):
+                found.setdefault(choice.id, choice)
+        except Failure as failure:
+            failures.append(failure)
+    if failures and len(failures) == len(working):
+        raise failures[0]
     return list(found.values())
+
+
+def _choices_of(account: Connection, now: datetime) -> list[Choice]:
+    with understood():
+        pages = islice(each_page(account, "/v10/projects", "from", now), MOST_PAGES)
+        found = [_choice(project, account) for page in pages for project in page.each("projects")]
+    connections.mark_working(account, now)
+    return found
 
 
 def _choice(project: Fields, account: Connection) -> Choice:
@@ -242,7 +256,9 @@ def check(connection: Connection, now: datetime) -> None:
     path = f"/v1/integrations/configuration/{connection.account_id}"
     try:
         answer = ask(connection, path, now)
-    except Refused as failure:  # 403 or 404: it is not ours any more
+    except Refused as failure:
+        if failure.answer is None or failure.answer.status not in (403, 404, 410):
+            raise
         connections.mark_broken(connection, REMOVED, now)
         raise NeedsReconnect(REMOVED) from failure
     with understood():
@@ -265,7 +281,7 @@ def disconnect(connection: Connection, now: datetime) -> str:
     try:
         api = _api(connections.secrets_of(connection).get("token", ""))
         api.ask("DELETE", path, now=now, params=_of(team))
-    except NotFound:
+    except (NotFound, NeedsReconnect):  # its token goes with the installation
         logger.info("gone at Vercel already", extra={"connection": connection.key})
     except Failure as failure:
         logger.warning(

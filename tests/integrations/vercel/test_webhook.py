@@ -4,9 +4,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from integrations.sources import vercel as source
-from integrations.sources.base import BadPayload, Event, Gone, Received
+from integrations.sources.base import (
+    AccountNews,
+    BadPayload,
+    Event,
+    Gone,
+    Received,
+    Renamed,
+    Wanted,
+)
 from tests.integrations.recorded import vercel, vercel_names
 
 SHA = "9f2c1d7be04a6b83c5d1e0f7a29384756b1c0d2e"
@@ -42,10 +51,9 @@ def test_every_kind_of_delivery_is_told_or_says_why_not() -> None:
         "deployment.ready.preview": [("preview:dpl_2", "a preview deployment")],
         "deployment.rollback": "A rollback is no news",
         "deployment.succeeded": [("deployment:dpl_1", "")],
-        "integration-configuration.removed": "The integration was removed on Vercel: nothing more"
-        " will arrive until it is installed again",
+        "integration-configuration.removed": "The integration was removed on Vercel",
         "project.removed": "The project was removed on Vercel",
-        "project.renamed": "The project has a new name: the link to it goes on by its id",
+        "project.renamed": "The project is app now",
         "test-webhook": "Vercel says hello: the webhook works",
     }
     assert {name: r.follow_id for name, r in said.items() if r.follow_id != "prj_1"} == {
@@ -70,9 +78,33 @@ def test_a_promoted_deployment_is_a_story() -> None:
                 link="https://app-k3x9-acme.vercel.app",
                 author="octocat",
                 refs=(f"sha:{SHA}",),
+                private=True,
+                stage="live",
             ),
         ),
+        private=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("visibility", "private"), [("public", False), ("private", True), ("Public", True)]
+)
+@pytest.mark.parametrize("host", ["github", "gitlab", "bitbucket"])
+def test_a_deployment_is_private_unless_its_repository_is_said_to_be_public(
+    host: str, visibility: str, private: bool
+) -> None:
+    event = promoted(**{f"{host}RepoVisibility": visibility})
+    assert event.private is private
+
+
+@pytest.mark.parametrize("name", vercel_names())
+def test_only_who_has_shown_access_hears_of_a_delivery(name: str) -> None:
+    assert parse(vercel(name)).private
+
+
+def test_a_preview_has_reached_no_stage() -> None:
+    (event,) = parse(vercel("deployment.ready.preview")).events
+    assert event.stage == ""
 
 
 def test_a_staging_deployment_is_ignored_and_not_linked() -> None:
@@ -161,6 +193,31 @@ def test_the_older_spelling_of_an_event_is_understood(old: str, new: str) -> Non
 
 def test_a_removed_project_is_gone() -> None:
     assert parse(vercel("project.removed")).upkeep == Gone("The project was removed on Vercel")
+
+
+def test_a_renamed_project_is_called_by_its_new_name() -> None:
+    assert parse(vercel("project.renamed")).upkeep == Renamed("app")
+
+
+def test_a_new_name_that_is_not_told_is_asked_for() -> None:
+    payload = vercel("project.renamed")
+    del payload["payload"]["project"]["name"]
+    assert parse(payload).upkeep == Wanted()
+
+
+@pytest.mark.parametrize(
+    "details", [{"configuration": {"id": "icfg_1"}}, {"configurationId": "icfg_1"}]
+)
+def test_a_removed_installation_is_named_in_both_shapes(details: dict[str, Any]) -> None:
+    payload = vercel("integration-configuration.removed") | {"payload": details}
+    assert parse(payload).account == AccountNews(
+        "vercel#icfg_1", broken="SlothPost was removed at Vercel: install it again to go on."
+    )
+
+
+def test_a_secret_may_have_several_values(settings: Settings) -> None:
+    settings.VERCEL_CLIENT_SECRET = "new, old"
+    assert source.secrets() == ("new", "old")
 
 
 @pytest.mark.parametrize(
