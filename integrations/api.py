@@ -159,7 +159,7 @@ def wait_of(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """
     wait = _retry_after(headers.get("Retry-After", ""), now)
     if wait is None and headers.get("X-RateLimit-Remaining") == "0":
-        wait = _until(headers.get("X-RateLimit-Reset", ""), now)
+        wait = _until(headers.get("X-RateLimit-Reset", ""), now) or timedelta(minutes=1)
     return None if wait is None else min(max(wait, timedelta(seconds=1)), LONGEST_WAIT)
 
 

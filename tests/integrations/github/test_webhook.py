@@ -460,14 +460,16 @@ def test_repositories_that_were_taken_away_are_out_of_reach_each() -> None:
             "1296269",
             OutOfReach(
                 "SlothPost's access to octocat/Hello-World was taken away at GitHub: give it back"
-                " there to go on."
+                " there to go on.",
+                via="github#installation:2",
             ),
         ),
         (
             "7",
             OutOfReach(
                 "SlothPost's access to acme/app was taken away at GitHub: give it back there to"
-                " go on."
+                " go on.",
+                via="github#installation:2",
             ),
         ),
     )

@@ -1,0 +1,342 @@
+"""Connecting GitHub, using what was connected, and every way in which GitHub says no."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from integrations import connections
+from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
+from integrations.sources import github as source
+from integrations.sources.base import Cancelled, ExpiredLink, Finish, Follow, OutOfReach
+from integrations.standins.github import PERSON, SLOWTIDE
+from integrations.standins.server import Fault
+from integrations.tables import Connection
+from tests.builders import reread
+from tests.conftest import Outside
+
+pytestmark = pytest.mark.usefixtures("store")
+
+HARBOUR = 912345679
+TOKENS = "/github/login/oauth/access_token"
+MINTED = "/github/api/v3/app/installations/[0-9]+/access_tokens"
+
+
+@pytest.fixture
+def now(outside: Outside) -> datetime:
+    return timezone.now()
+
+
+def callback(outside: Outside) -> str:
+    return f"{outside.standins.site_url}/connections/github/callback/"
+
+
+def come_back(outside: Outside, now: datetime, user: str = "1", **answer: str) -> Finish:
+    start = source.start("state-1", callback(outside))
+    kept = {**start.kept, "callback_url": callback(outside), "state": "state-2"}
+    return source.finish(user, answer, kept, now)
+
+
+def connect(outside: Outside, now: datetime, user: str = "1") -> Connection:
+    code = outside.github.code(callback(outside))
+    return come_back(outside, now, user, code=code).connection
+
+
+def installed(outside: Outside, now: datetime, user: str = "1") -> Connection:
+    """The connection of an installation that covers everything of the person's."""
+    made = outside.github.install_for(PERSON)
+    connect(outside, now, user)
+    found = connections.find(user, f"github#installation:{made.id}")
+    assert found is not None
+    return found
+
+
+def follow(via: Connection | None, now: datetime, number: int = SLOWTIDE) -> Follow:
+    return Follow(str(number), "slothpost-demo/slowtide", via, now - timedelta(days=14))
+
+
+# -- connecting ------------------------------------------------------------------------------------
+
+
+def test_an_account_and_its_installations_are_connected_once_they_were_read(
+    outside: Outside, now: datetime
+) -> None:
+    made = outside.github.install_for(PERSON)
+    account = connect(outside, now)
+    assert (account.key, account.account_name) == ("github#7001", PERSON)
+    assert sorted(c.key for c in connections.of_provider("1", "github")) == [
+        "github#7001",
+        f"github#installation:{made.id}",
+    ]
+    assert outside.standins.count("GET", "/github/api/v3/user") == 1
+
+
+def test_without_an_installation_it_goes_on_to_choose_repositories(
+    outside: Outside, now: datetime
+) -> None:
+    done = come_back(outside, now, code=outside.github.code(callback(outside)))
+    assert done.next_url == (
+        f"{outside.github.url}/apps/slothpost-standin/installations/new?state=state-2"
+    )
+
+
+def test_a_no_connects_nothing(outside: Outside, now: datetime) -> None:
+    with pytest.raises(Cancelled):
+        come_back(outside, now, error="access_denied")
+    assert connections.of_provider("1", "github") == []
+
+
+def test_a_code_is_good_once_for_ten_minutes_and_for_who_began(
+    outside: Outside, now: datetime
+) -> None:
+    used = outside.github.code(callback(outside))
+    come_back(outside, now, "2", code=used)
+    another = outside.github.code(callback(outside), challenge="of somebody else's verifier")
+    late = outside.github.code(callback(outside))
+    for code in (used, another, "made-up"):
+        with pytest.raises(ExpiredLink):
+            come_back(outside, now, code=code)
+    outside.github.clock = lambda: now + timedelta(minutes=11)
+    with pytest.raises(ExpiredLink):
+        come_back(outside, now, code=late)
+    assert connections.of_provider("1", "github") == []
+
+
+def test_an_installation_that_github_does_not_list_is_not_believed(
+    outside: Outside, now: datetime
+) -> None:
+    code = outside.github.code(callback(outside))
+    with pytest.raises(Refused):
+        come_back(outside, now, code=code, installation_id="1")
+    assert connections.of_provider("1", "github") == []
+    connect(outside, now)
+    with pytest.raises(Refused):
+        come_back(outside, now, installation_id="1", setup_action="install")
+    assert [c.key for c in connections.of_provider("1", "github")] == ["github#7001"]
+
+
+def test_coming_back_with_nothing_is_an_expired_link(outside: Outside, now: datetime) -> None:
+    for answer in ({}, {"installation_id": "1"}):
+        with pytest.raises(ExpiredLink):
+            come_back(outside, now, **answer)
+
+
+def test_an_owner_who_has_to_approve_is_named(outside: Outside, now: datetime) -> None:
+    connect(outside, now)
+    done = come_back(outside, now, setup_action="request")
+    assert done.note == "An owner of the organisation has to approve it at GitHub first."
+    assert done.next_url == ""
+
+
+def test_what_cannot_be_read_is_not_connected(outside: Outside, now: datetime) -> None:
+    outside.standins.faults.append(Fault(path="/github/api/v3/user", status=502))
+    with pytest.raises(TryLater):
+        connect(outside, now)
+    assert connections.of_provider("1", "github") == []
+
+
+def test_our_own_wrong_secret_is_not_the_persons_fault(
+    outside: Outside, now: datetime, settings: Settings
+) -> None:
+    settings.GITHUB_CLIENT_SECRET = "wrong"
+    with pytest.raises(TryLater):
+        connect(outside, now)
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def test_every_repository_is_listed_however_many_pages(outside: Outside, now: datetime) -> None:
+    via = installed(outside, now)
+    found = source.choices("1", now)
+    assert len(found) == 112
+    assert {choice.via for choice in found} == {via.key}
+    assert [choice.name for choice in found if choice.private] == ["slothpost-demo/secret-harbour"]
+
+
+def test_only_what_the_person_may_see_is_listed_whatever_the_app_may(
+    outside: Outside, now: datetime
+) -> None:
+    installed(outside, now)
+    outside.github.hidden.add(HARBOUR)
+    assert str(HARBOUR) not in {choice.id for choice in source.choices("1", now)}
+    assert source.choices("2", now) == []
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def test_an_installations_token_serves_for_its_hour(outside: Outside, now: datetime) -> None:
+    via = installed(outside, now)
+    for _ in range(2):
+        source.fetch(follow(reread(via), now), now)
+    assert outside.standins.count("POST", MINTED) == 1
+    outside.github.clock = lambda: now + timedelta(hours=1)
+    source.fetch(follow(reread(via), now), now + timedelta(hours=1))
+    assert outside.standins.count("POST", MINTED) == 2
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [
+        ("suspend", "SlothPost was suspended for slothpost-demo at GitHub: lift that"),
+        ("uninstall", "SlothPost was removed at GitHub from slothpost-demo: install it"),
+    ],
+)
+def test_a_suspended_or_removed_installation_breaks_with_its_reason(
+    outside: Outside, now: datetime, happens: str, reason: str
+) -> None:
+    via = installed(outside, now)
+    outside.github._change_installation(next(iter(outside.github.installations.values())), happens)
+    with pytest.raises(NeedsReconnect):
+        source.fetch(follow(via, now), now)
+    assert str(reread(via).broken).startswith(reason)
+
+
+def test_an_app_that_github_does_not_know_breaks_nobodys_account(
+    outside: Outside, now: datetime, settings: Settings
+) -> None:
+    via = installed(outside, now)
+    for wrong in ("no key", settings.GITHUB_PRIVATE_KEY[:200]):
+        settings.GITHUB_PRIVATE_KEY = wrong
+        with pytest.raises(TryLater):
+            source.fetch(follow(reread(via), now), now)
+    assert reread(via).broken is None
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def events(found: Any) -> dict[str, Any]:
+    return {event.id: event for event in found.events}
+
+
+def told(outside: Outside, event: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """What a webhook of the stand-in's own objects says."""
+    repository = outside.github.as_json(outside.github.repositories[SLOWTIDE])
+    headers = {"X-GitHub-Event": event, "X-GitHub-Delivery": "guid-1"}
+    return events(source.parse({**payload, "repository": repository}, headers))
+
+
+def test_what_is_asked_for_is_what_webhooks_tell(outside: Outside, now: datetime) -> None:
+    repository = outside.github.repositories[SLOWTIDE]
+    fetched = events(source.fetch(follow(None, now), now))
+    seen = set()
+    for pull in repository.pulls:
+        closed = {"action": "closed", "pull_request": {**pull, "merged": True}}
+        said = told(outside, "pull_request", closed)
+        seen |= set(said)
+        assert said == {key: fetched[key] for key in said}
+    for release in repository.releases:
+        said = told(outside, "release", {"action": "published", "release": release})
+        seen |= set(said)
+        assert said == {key: fetched[key] for key in said}
+    new = [c for c in repository.commits if f"commit:{c['sha']}" in fetched]
+    pushed = [
+        {
+            "id": commit["sha"],
+            "message": commit["commit"]["message"],
+            "timestamp": commit["commit"]["committer"]["date"],
+            "url": commit["html_url"],
+            "author": {"name": "x", "username": commit["author"]["login"]},
+        }
+        for commit in reversed(new)
+    ]
+    said = told(outside, "push", {"ref": "refs/heads/main", "commits": pushed, "head_commit": {}})
+    seen |= set(said)
+    assert said == {key: fetched[key] for key in said}
+    assert set(fetched) - seen == {"tag:v2.1.0"}
+
+
+def test_a_private_repository_needs_the_persons_own_eyes(outside: Outside, now: datetime) -> None:
+    via = installed(outside, now)
+    found = source.fetch(follow(via, now, HARBOUR), now)
+    assert found.private
+    assert {event.private for event in found.events} == {True}
+    outside.github.hidden.add(HARBOUR)  # the person left; the app still sees it
+    (upkeep,) = source.fetch(follow(reread(via), now, HARBOUR), now).upkeep
+    assert isinstance(upkeep, OutOfReach)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    connections.mark_broken(account, "It was revoked.", now)
+    with pytest.raises(Refused):
+        source.fetch(follow(reread(via), now, HARBOUR), now)
+    assert reread(via).broken is None
+
+
+def test_what_is_unchanged_is_not_sent_again(outside: Outside, now: datetime) -> None:
+    first = source.fetch(follow(None, now), now)
+    again = Follow(str(SLOWTIDE), "x", None, now - timedelta(days=14), first.seen)
+    second = source.fetch(again, now)
+    assert (second.events, dict(second.seen)) == ((), dict(first.seen))
+
+
+def test_an_empty_repository_says_nothing(outside: Outside, now: datetime) -> None:
+    assert source.fetch(follow(None, now, 912346000), now).events == ()
+
+
+def test_nobodys_allowance_that_is_used_up_says_until_when(outside: Outside, now: datetime) -> None:
+    outside.github.anonymous_left = 1
+    outside.github.clock = lambda: now
+    with pytest.raises(TryLater) as limited:
+        source.fetch(follow(None, now), now)
+    assert limited.value.after is not None
+    assert timedelta(minutes=19) < limited.value.after <= timedelta(minutes=20)
+
+
+Use = Callable[[Connection, datetime], object]
+USES: list[Use] = [
+    lambda via, now: source.choices(via.user_id, now),
+    lambda via, now: source.check(via, now),
+    lambda via, now: source.fetch(follow(via, now), now),
+]
+
+
+@pytest.mark.parametrize("use", USES, ids=["choices", "check", "fetch"])
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault(status=429, headers={"Retry-After": "9"}), TryLater),
+        (Fault(status=403, headers={"X-RateLimit-Remaining": "0"}), TryLater),
+        (Fault(status=403), Refused),
+        (Fault(status=500), TryLater),
+        (Fault(hang_up=True), TryLater),
+        (Fault(status=200, body="<html>"), TryLater),
+        (Fault(status=200, body='{"id": '), TryLater),
+        (Fault(status=200, body='"text"'), TryLater),
+    ],
+    ids=["429", "403 limited", "403", "500", "hangs up", "html", "half", "another shape"],
+)
+def test_what_fails_for_now_does_not_break_an_account(
+    outside: Outside, now: datetime, use: Use, fault: Fault, kind: type[Failure]
+) -> None:
+    via = installed(outside, now)
+    outside.standins.faults.append(Fault(**{**vars(fault), "times": 99}))
+    with pytest.raises(kind):
+        use(via, now)
+    assert [c.broken for c in connections.of_provider("1", "github")] == [None, None]
+
+
+# -- disconnecting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [None, Fault(status=503, times=9), Fault(hang_up=True, times=9)])
+def test_disconnecting_forgets_the_account_and_what_it_showed(
+    outside: Outside, now: datetime, fault: Fault | None
+) -> None:
+    installed(outside, now)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    outside.standins.faults += [Fault(**vars(fault))] if fault else []
+    assert source.disconnect(account, now).startswith("The app is still installed at GitHub")
+    assert connections.of_provider("1", "github") == []
+    assert (outside.github.user_tokens == {}) is (fault is None)
+
+
+def test_two_people_of_one_installation_are_told_apart(outside: Outside, now: datetime) -> None:
+    first, second = installed(outside, now), installed(outside, now, "2")
+    source.disconnect(first, now)
+    assert (reread(first), reread(second).works) == (None, True)
