@@ -231,6 +231,7 @@ SOCIALACCOUNT_PROVIDERS = {
         if GITHUB_CLIENT_ID
         else [],
         "SCOPE": [],
+        "OAUTH_PKCE_ENABLED": True,
         # Named only where it is another than GitHub's: allauth takes it for an Enterprise server.
         **({} if GITHUB_URL == "https://github.com" else {"GITHUB_URL": GITHUB_URL}),
     }
