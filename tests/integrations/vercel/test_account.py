@@ -1,11 +1,14 @@
 """Connecting Vercel, using what was connected, and every way in which Vercel says no."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from integrations import connections
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
@@ -13,10 +16,11 @@ from integrations.sources import vercel as source
 from integrations.sources.base import Cancelled, ExpiredLink, Follow, OutOfReach, Renamed
 from integrations.sources.vercel.account import BLOCKED, PAUSED, REMOVED
 from integrations.standins.server import Fault
-from integrations.standins.vercel import PERSON_NAME, TEAM, TEAM_NAME, add_deployment
+from integrations.standins.vercel import PERSON_NAME, TEAM, TEAM_NAME, Code, add_deployment
 from integrations.tables import Connection
 from tests.builders import reread
 from tests.conftest import Outside
+from tests.integrations.recorded import vercel
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -137,6 +141,20 @@ def test_several_installations_of_one_team_keep_their_own_tokens(
     assert (bool(reread(first).broken), reread(second).broken) == (True, None)
 
 
+def test_connecting_again_mends_the_account_with_its_new_token(
+    outside: Outside, now: datetime
+) -> None:
+    account = connect(outside, now)
+    connections.mark_broken(account, REMOVED, now)
+    installed = outside.vercel.configurations[account.account_id]
+    installed.token = "vercel_another"
+    outside.vercel.codes["again"] = Code(installed.id, now)
+    come_back(outside, now, code="again")
+    (found,) = connections.of_provider("1", "vercel")
+    assert (found.key, found.broken) == (account.key, None)
+    assert connections.secrets_of(found) == {"token": "vercel_another"}
+
+
 # -- using it --------------------------------------------------------------------------------------
 
 
@@ -152,6 +170,33 @@ def test_a_teams_projects_are_the_teams(outside: Outside, now: datetime) -> None
     connect(outside, now, TEAM)
     assert [choice.name for choice in source.choices("1", now)] == ["logbook", "crew"]
     assert source.choices("2", now) == []
+
+
+def test_a_paused_team_does_not_hide_what_other_accounts_show(
+    outside: Outside, now: datetime
+) -> None:
+    own, team = connect(outside, now), connect(outside, now, TEAM)
+    outside.vercel.pause(outside.vercel.configurations[team.account_id])
+    found = source.choices("1", now)
+    assert [choice.via for choice in found] == [own.key] * 26
+    assert (reread(own).trouble, reread(team).trouble) == (None, PAUSED)
+
+
+def test_of_more_deployments_than_are_read_the_newest_are_told(
+    outside: Outside, now: datetime
+) -> None:
+    account = connect(outside, now)
+    project = outside.vercel.projects[SLOWTIDE]
+    project.deployments.clear()
+    for n in range(501):
+        add_deployment(project, f"Show moon {n}", now - timedelta(minutes=501 - n))
+    fetched = source.fetch(follow(account, now), now)
+    assert [event.title for event in fetched.events] == [
+        f"Show moon {n}" for n in range(500, 0, -1)
+    ]
+    assert fetched.note == "Of many deployments only the newest were read."
+    project.deployments.pop()
+    assert source.fetch(follow(account, now), now).note == ""
 
 
 def test_what_is_asked_for_is_what_webhooks_tell(outside: Outside, now: datetime) -> None:
@@ -263,6 +308,26 @@ def test_an_installation_that_is_another_accounts_now_is_removed(
     with pytest.raises(NeedsReconnect):
         source.check(account, now)
     assert reread(account).broken == REMOVED
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+@pytest.mark.parametrize("is_flat", [False, True], ids=["new shape", "flat shape"])
+def test_a_removal_at_vercel_breaks_everybodys_account_of_it_and_no_other(
+    outside: Outside, now: datetime, settings: Settings, method: str, is_flat: bool
+) -> None:
+    settings.VERCEL_CLIENT_SECRET = "new,old"
+    account, other = connect(outside, now), connect(outside, now)
+    outside.vercel.codes["shared"] = Code(account.account_id, now)
+    shared = come_back(outside, now, "2", code="shared").connection
+    number = account.account_id
+    details = {"configurationId": number} if is_flat else {"configuration": {"id": number}}
+    delivery = vercel("integration-configuration.removed") | {"payload": details}
+    body = json.dumps(delivery).encode()
+    signed = {source.SIGNATURE_HEADER: source.signature(body, "old")}
+    answer = Client().generic(method, "/webhooks/vercel/", body, "application/json", headers=signed)
+    assert answer.status_code == 200
+    found = [reread(each).broken for each in (account, shared, other)]
+    assert found == [REMOVED, REMOVED, None]
 
 
 # -- disconnecting ---------------------------------------------------------------------------------
