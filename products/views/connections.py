@@ -280,9 +280,10 @@ def confirm(request: HttpRequest, source: str) -> HttpResponse:
 def key(request: HttpRequest) -> HttpResponse:
     """Connect App Store Connect by an API key. What was typed as the key is never shown again."""
     found = SOURCES["app_store"]
-    form = AppStoreKeyForm(request.POST or None, request.FILES or None)
+    posted = request.method == "POST"
+    form = AppStoreKeyForm(request.POST, request.FILES) if posted else AppStoreKeyForm()
     status = 200
-    if request.method == "POST" and form.is_valid():
+    if posted and form.is_valid():
         answer = {name: str(value) for name, value in form.cleaned_data.items()}
         try:
             done = found.finish(str(request.user.pk), answer, {}, timezone.now())

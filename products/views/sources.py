@@ -17,7 +17,7 @@ from integrations.errors import Failure, NeedsReconnect
 from integrations.sources import SOURCES, app_store
 from integrations.sources.base import Choice, Source
 from integrations.tables import Connection
-from products import following
+from products import catalogue, following
 from products.access import product_or_404, source_or_404
 from products.forms import PUBLIC_FORMS
 from products.tables import Product
@@ -92,6 +92,8 @@ def _change(request: HttpRequest, product: Product, found: Source, action: str) 
     """The buttons that need nothing but a press."""
     now = timezone.now()
     if action == "unfollow":
+        if found.NAME == app_store.NAME:
+            _have_it_tell_no_more(request, product)
         following.unfollow(product, found.NAME)
         messages.success(request, f"{product.name} hears nothing from {found.LABEL} any more.")
     elif action == "ask":
@@ -170,13 +172,37 @@ def _have_it_tell(request: HttpRequest, product: Product, chosen: Choice) -> Non
     connection = connections.find(product.user_id, chosen.via)
     if connection is None:
         return
-    hook = app_store.hook_of(product.user_id, chosen.id)
-    url = settings.SITE_URL + reverse("webhook_app_store_hook", args=[hook])
-    secret = app_store.hook_secrets(hook)[0]
+    url = _hook_url(product.user_id, chosen.id)
+    secret = app_store.hook_secrets(app_store.hook_of(product.user_id, chosen.id))[0]
     try:
         app_store.set_up_webhook(connection, chosen.id, url, secret, timezone.now())
     except Failure as failure:
         messages.info(request, failure.reason)
+
+
+def _have_it_tell_no_more(request: HttpRequest, product: Product) -> None:
+    """Take the app's webhook away, unless another product of the person's hears by it."""
+    link = following.LINKS[app_store.NAME]
+    app_id, via = getattr(product, link.id), getattr(product, link.via)
+    connection = connections.find_working(product.user_id, via) if via else None
+    others = catalogue.list_for(product.user_id).items
+    shared = any(
+        other.product_id != product.product_id and getattr(other, link.id) == app_id
+        for other in others
+    )
+    if connection is None or shared:
+        return
+    try:
+        app_store.remove_webhook(
+            connection, app_id, _hook_url(product.user_id, app_id), timezone.now()
+        )
+    except Failure as failure:
+        messages.info(request, failure.reason)
+
+
+def _hook_url(user_id: str, app_id: str) -> str:
+    path = reverse("webhook_app_store_hook", args=[app_store.hook_of(user_id, app_id)])
+    return f"{settings.SITE_URL}{path}"
 
 
 def _follow_public(request: HttpRequest, product: Product, found: Source) -> HttpResponse:

@@ -1,0 +1,305 @@
+"""The page of connections: what it says, and that no way back from a source can be misused."""
+
+import io
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from integrations import connections
+from integrations.connections import Account, Grant
+from integrations.sources.base import Choice
+from integrations.standins.app_store import KEY_ID
+from integrations.tables import Connection
+from products import following
+from products.views.connections import BEGUN
+from slothpost_site.dynamo import metered
+from tests.builders import NOW, make_product, reread
+from tests.conftest import Outside, person, signed_in
+from tests.pages import words
+
+pytestmark = [pytest.mark.usefixtures("store"), pytest.mark.django_db]
+
+PAGE = "/connections/"
+BACK = "/connections/github/callback/"
+EXCHANGE = "/github/login/oauth/access_token"
+
+
+def account(user: User, name: str = "slothpost-demo", **grant: Any) -> Connection:
+    return connections.connect(
+        str(user.pk), "vercel", Account("icfg_1", name), Grant({"token": "t"}, **grant), now=NOW
+    )
+
+
+def begin(client: Client, source: str = "github") -> str:
+    """Set out for a source; the state that comes back."""
+    gone = client.post(f"/connections/{source}/connect/")
+    return parse_qs(urlsplit(gone.headers["Location"]).query)["state"][0]
+
+
+def code_of(outside: Outside) -> str:
+    return outside.github.code(f"{outside.standins.site_url}{BACK}")
+
+
+def expired(answer: HttpResponse, outside: Outside) -> bool:
+    """Whether the page says so, and nothing was exchanged."""
+    said = answer.status_code == 400 and "This link has expired" in words(answer)
+    return said and outside.standins.count("POST", EXCHANGE) == 0
+
+
+# -- there and back --------------------------------------------------------------------------------
+
+
+def test_a_way_back_is_good_once(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    state = begin(client)
+    first = client.get(BACK, {"state": state, "error": "access_denied"})
+    assert (first.status_code, first.headers["Location"]) == (302, PAGE)
+    assert expired(client.get(BACK, {"state": state, "code": code_of(outside)}), outside)
+
+
+def test_a_way_back_that_nobody_began_is_no_way(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    for query in ({"state": "made-up", "code": "x"}, {"state": ""}, {}):
+        assert expired(client.get(BACK, query), outside)
+
+
+def test_a_way_back_of_another_browser_or_person_is_no_way(
+    outside: Outside, alice: User, bob: User
+) -> None:
+    began = signed_in(alice)
+    state = begin(began)
+    answer = {"state": state, "code": code_of(outside)}
+    assert expired(signed_in(bob).get(BACK, answer), outside)
+    assert expired(signed_in(alice).get(BACK, answer), outside)
+    began.force_login(bob)  # somebody else signs in to the same browser
+    assert expired(began.get(BACK, answer), outside)
+
+
+def test_a_way_back_of_another_source_is_no_way(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    state = begin(client, "vercel")
+    assert expired(client.get(BACK, {"state": state, "code": code_of(outside)}), outside)
+
+
+def test_a_way_back_lapses_after_ten_minutes(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    state = begin(client)
+    session = client.session
+    session[BEGUN][state]["at"] -= 10 * 60 * 1000
+    session.save()
+    assert expired(client.get(BACK, {"state": state, "code": code_of(outside)}), outside)
+
+
+def test_only_the_last_few_are_kept(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    states = [begin(client) for _ in range(7)]
+    assert list(client.session[BEGUN]) == states[2:]
+
+
+def test_a_source_that_is_not_set_up_or_not_there_leads_nowhere(
+    outside: Outside, alice: User, settings: Settings
+) -> None:
+    settings.GITHUB_APP_ID = ""
+    client = signed_in(alice)
+    answer = client.post("/connections/github/connect/", follow=True)
+    assert "GitHub is not set up here yet." in words(answer)
+    assert "Connect GitHub</button>" not in words(answer)
+    assert client.post("/connections/gitlab/connect/").status_code == 404
+    assert client.get("/connections/github/connect/").status_code == 405
+    assert client.get("/connections/gitlab/callback/").status_code == 404
+
+
+# -- whoever began at the source -------------------------------------------------------------------
+
+
+def test_an_account_that_comes_by_itself_is_connected_only_when_its_person_says_so(
+    outside: Outside, alice: User
+) -> None:
+    code, made = outside.vercel.install()
+    client = Client()
+    arrived = client.get(
+        "/connections/vercel/callback/", {"code": code, "configurationId": made.id}
+    )
+    assert arrived.headers["Location"] == "/accounts/login/?next=/connections/vercel/confirm/"
+    client.force_login(alice)
+    page = client.get("/connections/vercel/confirm/")
+    assert f"the account of {alice.email}" in words(page)
+    assert code not in words(page)
+    assert connections.of_provider(str(alice.pk), "vercel") == []
+    assert client.post("/connections/vercel/confirm/", {"connect": ""}).status_code == 302
+    assert [c.account_id for c in connections.of_provider(str(alice.pk), "vercel")] == [made.id]
+    assert client.post("/connections/vercel/confirm/", {"connect": ""}).status_code == 400
+
+
+def test_an_account_that_comes_by_itself_can_be_sent_away(outside: Outside, alice: User) -> None:
+    code, _ = outside.vercel.install()
+    client = signed_in(alice)
+    client.get("/connections/vercel/callback/", {"code": code})
+    answer = client.post("/connections/vercel/confirm/", {"cancel": ""}, follow=True)
+    assert "Nothing was connected." in words(answer)
+    assert code in outside.vercel.codes  # it was not even looked at
+
+
+def test_what_came_by_itself_lapses_and_is_of_its_source(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    client.get("/connections/vercel/callback/", {"code": "x"})
+    assert client.get("/connections/github/confirm/").status_code == 400
+    session = client.session
+    session["arrived"]["at"] -= 30 * 60 * 1000
+    session.save()
+    assert client.post("/connections/vercel/confirm/").status_code == 400
+
+
+# -- what the page says ----------------------------------------------------------------------------
+
+
+def test_an_empty_page_says_what_to_do(outside: Outside, alice: User) -> None:
+    page = words(signed_in(alice).get(PAGE))
+    for label in ("GitHub", "Vercel", "App Store"):
+        assert f"Connect {label}</button>" in page
+
+
+def test_an_account_that_works_in_trouble_and_broken(outside: Outside, alice: User) -> None:
+    found = account(alice, "Slow <b>Boats</b>")
+    client = signed_in(alice)
+    page = words(client.get(PAGE))
+    assert "Slow &lt;b&gt;Boats&lt;/b&gt;" in page
+    assert (page.count(">Works<"), page.count("Check now")) == (1, 1)
+    connections.mark_trouble(found, "Vercel did not answer.", NOW)
+    page = words(client.get(PAGE))
+    assert page.count(">Trouble<") == 1
+    assert "Vercel did not answer." in page
+    assert "tries again by itself" in page
+    connections.mark_broken(found, "It was removed at Vercel.", NOW)
+    page = words(client.get(PAGE))
+    assert page.count(">Needs you<") == 1
+    assert "It was removed at Vercel." in page
+    assert "Connect again" in page
+
+
+def test_a_product_is_named_with_its_last_webhook(outside: Outside, alice: User) -> None:
+    found = account(alice)
+    product = make_product(str(alice.pk), name="Slowtide")
+    following.follow(product, "vercel", Choice("prj_1", "slowtide", via=found.key), NOW)
+    page = words(signed_in(alice).get(PAGE))
+    assert "Slowtide</a> follows slowtide." in page
+    assert "No webhook yet." in page
+
+
+def test_the_page_costs_a_request_for_each_product_and_two(outside: Outside, alice: User) -> None:
+    found = account(alice)
+    for _ in range(3):
+        product = make_product(str(alice.pk))
+        following.follow(product, "vercel", Choice("prj_1", "slowtide", via=found.key), NOW)
+    client = signed_in(alice)
+    client.get(PAGE)
+    with metered() as meter:
+        assert client.get(PAGE).status_code == 200
+    assert meter.requests == 2 + 3
+
+
+def test_nothing_of_it_is_kept_by_a_browser(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    state = begin(client)
+    for page in (client.get(PAGE), client.get(BACK, {"state": state, "error": "access_denied"})):
+        assert "no-store" in page.headers["Cache-Control"]
+        assert page.headers["Referrer-Policy"] == "same-origin"
+
+
+# -- one account -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["connection_check", "disconnect"])
+def test_another_persons_account_is_not_there(
+    outside: Outside, alice: User, bob: User, name: str
+) -> None:
+    found = account(alice)
+    for key in (found.key, "", "vercel#", "x" * 5000, "\x00"):
+        assert signed_in(bob).post(reverse(name), {"key": key}).status_code == 404
+    assert reread(found).works
+    assert "slothpost-demo" not in words(signed_in(bob).get(PAGE))
+
+
+def test_checking_says_what_came_of_it(outside: Outside, alice: User) -> None:
+    found = account(alice)
+    client = signed_in(alice)
+    page = client.post(reverse("connection_check"), {"key": found.key}, follow=True)
+    assert "install it again" in words(page)  # Vercel does not know this token
+    assert reread(found).broken
+
+
+def test_disconnecting_says_first_what_stops_and_is_done_by_post_alone(
+    outside: Outside, alice: User
+) -> None:
+    found = account(alice)
+    product = make_product(str(alice.pk), name="Slowtide")
+    following.follow(product, "vercel", Choice("prj_1", "slowtide", via=found.key), NOW)
+    client = signed_in(alice)
+    page = client.get(reverse("disconnect"), {"key": found.key})
+    assert "Slowtide follows slowtide" in words(page)
+    assert reread(found) is not None
+    client.post(reverse("disconnect"), {"key": found.key})
+    assert reread(found) is None
+    assert client.post(reverse("disconnect"), {"key": found.key}).status_code == 404
+
+
+# -- the App Store's key ---------------------------------------------------------------------------
+
+
+def test_a_key_can_be_a_file_and_is_never_shown_again(
+    outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    client, pem = signed_in(person("carol")), outside.app_store.demo_pem
+    form = {"issuer_id": "57246542-96fe-1a63-e053-0824d0110001", "key_id": "WRONG12345"}
+    for extra in ({"private_key": pem}, {"file": SimpleUploadedFile("key.p8", pem.encode())}):
+        page = client.post(reverse("connect_key"), {**form, **extra})
+        assert page.status_code == 422
+        assert pem.splitlines()[1] not in words(page)
+    upload = SimpleUploadedFile("key.p8", pem.encode())
+    done = client.post(reverse("connect_key"), {**form, "key_id": KEY_ID, "file": upload})
+    assert (done.status_code, done.headers["Location"]) == (302, PAGE)
+    assert pem.splitlines()[1] not in caplog.text + words(client.get(PAGE))
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({}, "This field is required."),
+        ({"key_id": "ABCDE12345"}, "Paste the key, or choose its file."),
+        ({"key_id": "short", "private_key": "x"}, "key ID"),
+        ({"key_id": "ABCDE12345", "private_key": "x" * 6000}, "at most 5000 characters"),
+        ({"key_id": "ABCDE12345", "private_key": "\x00\u202e<script>"}, ""),
+        ({"key_id": "ABCDE12345", "issuer_id": "no", "private_key": "x"}, "issuer ID"),
+    ],
+)
+def test_a_key_that_is_none_is_said_at_once(
+    outside: Outside, alice: User, form: dict[str, str], said: str
+) -> None:
+    page = signed_in(alice).post(reverse("connect_key"), form)
+    assert page.status_code == 422
+    assert said in words(page)
+    assert outside.standins.calls == []
+
+
+def test_a_huge_file_is_not_read(outside: Outside, alice: User) -> None:
+    upload = io.BytesIO(b"x" * 3_000_000)
+    upload.name = "key.p8"
+    form = {"key_id": "ABCDE12345", "file": upload}
+    assert signed_in(alice).post(reverse("connect_key"), form).status_code == 422
+
+
+def test_an_expiry_is_said_with_its_zone(outside: Outside, alice: User) -> None:
+    account(alice, expires_at=timezone.now() + timedelta(days=9))
+    page = words(signed_in(alice).get(PAGE))
+    assert "Expires" in page
+    assert "Times in UTC" in page

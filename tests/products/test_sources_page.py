@@ -1,0 +1,274 @@
+"""What a product follows: chosen from one's own, or openly; private only as its owner allows."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from integrations import connections
+from integrations.sources import SOURCES, app_store
+from integrations.sources.base import Choice, OutOfReach
+from integrations.standins.app_store import APP_ID, ISSUER, KEY_ID
+from integrations.standins.github import PERSON, SLOWTIDE
+from integrations.standins.server import Fault
+from integrations.tables import Connection
+from products import following
+from products.tables import Product
+from tests.builders import NOW, make_product, reread
+from tests.conftest import Outside, signed_in
+from tests.pages import words
+
+pytestmark = [pytest.mark.usefixtures("store"), pytest.mark.django_db]
+
+HARBOUR = "912345679"
+
+
+@pytest.fixture
+def client(alice: User) -> Client:
+    return signed_in(alice)
+
+
+@pytest.fixture
+def product(alice: User, outside: Outside) -> Product:
+    return make_product(str(alice.pk), name="Slowtide")
+
+
+def connect_github(outside: Outside, user: User) -> None:
+    outside.github.install_for(PERSON)
+    callback = f"{outside.standins.site_url}/connections/github/callback/"
+    answer = {"code": outside.github.code(callback)}
+    SOURCES["github"].finish(str(user.pk), answer, {"callback_url": callback}, timezone.now())
+
+
+def connect_app_store(outside: Outside, user: User) -> Connection:
+    key = {"issuer_id": ISSUER, "key_id": KEY_ID, "private_key": outside.app_store.demo_pem}
+    return SOURCES["app_store"].finish(str(user.pk), key, {}, timezone.now()).connection
+
+
+def page_of(product: Product, source: str = "github") -> str:
+    return reverse("source", args=[product.product_id, source])
+
+
+def do(client: Client, product: Product, action: str, source: str = "github", **more: str) -> str:
+    """Press a button; the words of the page after it."""
+    posted = {"action": action, **more}
+    answer: HttpResponse = client.post(page_of(product, source), posted, follow=True)
+    assert answer.status_code in {200, 422}
+    return words(answer)
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def test_what_is_chosen_is_followed_by_the_account_that_shows_it(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    assert "Slowtide follows slothpost-demo/slowtide." in do(
+        client, product, "choose", choice=str(SLOWTIDE)
+    )
+    fresh = reread(product)
+    assert (fresh.github_repo_id, fresh.github_via) == (
+        str(SLOWTIDE),
+        "github#installation:50001",
+    )
+    assert fresh.fetch_status == "active"
+
+
+@pytest.mark.parametrize("choice", ["912345680", "1", "", "x" * 5000, "\x00", "912345678 "])
+def test_what_is_not_in_ones_own_list_is_not_followed(
+    client: Client, product: Product, outside: Outside, alice: User, choice: str
+) -> None:
+    connect_github(outside, alice)
+    assert "Nothing was changed. Choose one of the list." in do(
+        client, product, "choose", choice=choice
+    )
+    assert reread(product).github_repo_id is None
+
+
+def test_a_list_is_searched_without_scripts(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    page = words(client.get(page_of(product), {"q": "HARBOUR"}))
+    assert page.count('type="radio"') == 1
+    assert "slothpost-demo/secret-harbour" in page
+    page = words(client.get(page_of(product), {"q": "<nothing>"}))
+    assert "Nothing is called “&lt;nothing&gt;”." in page
+
+
+def test_a_long_list_is_cut_and_says_so(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    page = words(client.get(page_of(product)))
+    assert page.count('type="radio"') == 100
+    assert "And 12 more: find it by its name." in page
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(status=503, times=9), "GitHub has a fault of its own (503)."),
+        (Fault(status=429, times=9), "GitHub asks us to wait."),
+        (Fault(hang_up=True, times=9), "GitHub did not answer."),
+        (Fault(status=200, body="<html>", times=9), "GitHub answered with something"),
+        (Fault(status=401, times=9), "Connect GitHub again"),
+        (Fault(status=403, times=9), "GitHub refused (403)."),
+    ],
+)
+def test_a_source_that_fails_is_said_on_the_page(
+    client: Client, product: Product, outside: Outside, alice: User, fault: Fault, said: str
+) -> None:
+    connect_github(outside, alice)
+    outside.standins.faults.append(Fault(**vars(fault)))
+    answer = client.get(page_of(product))
+    assert answer.status_code == 200
+    assert said in words(answer)
+    outside.standins.faults.append(Fault(**vars(fault)))
+    assert "Nothing was changed." in do(client, product, "choose", choice=str(SLOWTIDE))
+
+
+# -- what is private -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+def test_private_work_is_written_from_only_where_its_owner_ticked_it(
+    client: Client, product: Product, outside: Outside, alice: User, ticked: bool
+) -> None:
+    connect_github(outside, alice)
+    tick = {"allow": "on"} if ticked else {}
+    page = do(client, product, "choose", choice=HARBOUR, **tick)
+    fresh = reread(product)
+    assert following.is_private(fresh, "github")
+    assert following.is_allowed(fresh, "github") is ticked
+    assert ("No post is written from it until you say so" in page) is not ticked
+
+
+def test_it_can_be_allowed_and_forbidden_later(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    do(client, product, "choose", choice=HARBOUR)
+    assert "Write none</button>" in do(client, product, "allow")
+    assert following.is_allowed(reread(product), "github")
+    assert "Posts may be written from it</button>" in do(client, product, "forbid")
+    assert not following.is_allowed(reread(product), "github")
+
+
+# -- openly ----------------------------------------------------------------------------------------
+
+
+def test_a_public_repository_and_an_app_are_followed_without_an_account(
+    client: Client, product: Product
+) -> None:
+    do(client, product, "public", repository="https://github.com/slothpost-demo/slowtide")
+    do(client, product, "public", "app-store", app=f"https://apps.apple.com/de/app/id{APP_ID}")
+    fresh = reread(product)
+    assert (fresh.github_repo_id, fresh.github_via) == (str(SLOWTIDE), None)
+    assert (fresh.app_store_id, fresh.app_store_name) == (APP_ID, "Slowtide")
+    assert fresh.fetched["app_store"]["seen"] == {"country": "de"}
+
+
+@pytest.mark.parametrize(
+    ("source", "form", "said"),
+    [
+        ("github", {"repository": "slothpost-demo/secret-harbour"}, "shows no public repository"),
+        ("github", {"repository": HARBOUR}, "Write it as owner/name"),
+        ("app-store", {"app": "999"}, "has no app with the id 999"),
+        ("app-store", {"app": "not an app"}, "Paste the link to your app"),
+        ("vercel", {"project_id": "prj_SlowtideDemo"}, "Connect Vercel first."),
+        ("github", {}, "This field is required."),
+    ],
+)
+def test_what_is_not_open_is_not_followed_openly(
+    client: Client, product: Product, source: str, form: dict[str, str], said: str
+) -> None:
+    assert said in do(client, product, "public", source, **form)
+    assert following.followed(reread(product)) == []
+
+
+# -- the App Store's webhook -----------------------------------------------------------------------
+
+
+def test_an_app_followed_by_key_tells_by_webhook_until_the_last_product_leaves_it(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_app_store(outside, alice)
+    other = make_product(str(alice.pk), name="Slowtide for boats")
+    for each in (product, other):
+        do(client, each, "choose", "app-store", choice=APP_ID)
+    (hook,) = outside.app_store.hooks.values()
+    assert hook.url.endswith(f"/webhooks/app-store/{app_store.hook_of(str(alice.pk), APP_ID)}/")
+    do(client, product, "unfollow", "app-store")
+    assert len(outside.app_store.hooks) == 1
+    do(client, other, "unfollow", "app-store")
+    assert outside.app_store.hooks == {}
+    assert following.followed(reread(other)) == []
+
+
+def test_a_key_that_may_not_manage_webhooks_follows_all_the_same(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_app_store(outside, alice)
+    outside.app_store.keys[KEY_ID].may_manage_webhooks = False
+    page = do(client, product, "choose", "app-store", choice=APP_ID)
+    assert "Slowtide follows Slowtide." in page
+    assert "webhooks" in page
+    assert reread(product).app_store_id == APP_ID
+    do(client, product, "unfollow", "app-store")
+    assert reread(product).app_store_id is None
+
+
+# -- the product's page ----------------------------------------------------------------------------
+
+
+def test_asking_now_and_leaving(client: Client, product: Product) -> None:
+    following.follow(product, "github", Choice(str(SLOWTIDE), "slothpost-demo/slowtide"), NOW)
+    assert "Being asked" in do(client, product, "ask")
+    assert "hears nothing from GitHub any more" in do(client, product, "unfollow")
+    assert following.followed(reread(product)) == []
+
+
+def test_the_page_says_how_each_is_heard(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    do(client, product, "choose", choice=HARBOUR)
+    address = reverse("product", args=[product.product_id])
+    assert "Told within seconds" in words(client.get(address))
+    account = connections.of_provider(str(alice.pk), "github")[0]
+    connections.mark_broken(account, "It was revoked.", NOW)
+    page = words(client.get(address))
+    assert "Not told" in page
+    assert "See Connections" in page
+    gone = OutOfReach("GitHub no longer shows it to your account.")
+    following.keep_up(reread(product), "github", gone, NOW)
+    assert "GitHub no longer shows it to your account." in words(client.get(address))
+
+
+def test_an_unknown_source_or_button_changes_nothing(client: Client, product: Product) -> None:
+    assert client.get(page_of(product, "gitlab")).status_code == 404
+    before = reread(product).serialize()
+    for action in ("", "explode", "\x00"):
+        do(client, product, action)
+    assert reread(product).serialize() == before
+
+
+def test_words_never_to_mention_are_kept_with_the_product(client: Client, product: Product) -> None:
+    form = {
+        "name": "Slowtide",
+        "never_mention": "Project Kraken\nacme",
+        "private_detail": "full",
+        "quiet_week": "skip",
+        "late_approval": "hold",
+        "late_limit_minutes": "120",
+    }
+    client.post(reverse("product_edit", args=[product.product_id]), form)
+    fresh = reread(product)
+    assert (fresh.never_mention.splitlines(), fresh.private_detail) == (
+        ["Project Kraken", "acme"],
+        "full",
+    )
