@@ -6,6 +6,7 @@ found by asking, before each draft. Both give the same facts under the same keys
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from integrations import connections, redeliveries
@@ -39,9 +40,8 @@ def run_due_fetches(now: datetime) -> TickReport:
             FetchIndex.Meta.index_name,
             Product.fetch_at <= to_ms(now),
             lambda entry: _run_one(entry, now),
+            *([partial(_redeliver, now)] if now.minute % 15 == 0 else []),
         )
-        if now.minute % 15 == 0:
-            _redeliver(now)
     logger.info("due fetches", extra={"report": vars(report)})
     return report
 

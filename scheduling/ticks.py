@@ -96,8 +96,9 @@ def hand_out(
     index_name: str,
     until: Any,
     handle: Callable[[dict[str, Any]], bool],
+    *besides: Callable[[], object],
 ) -> None:
-    """`work_through` for work that waits for others: several entries at once.
+    """`work_through` for work that waits for others: several entries at once, and `besides`.
 
     What is not over within the time budget goes on by itself, under the lease that it took.
     """
@@ -107,11 +108,13 @@ def hand_out(
         for entry in query_raw(table, index_name, status, until)
     )
     pool = ThreadPoolExecutor(MOST_PARALLEL)
+    others = [pool.submit(contextvars.copy_context().run, work) for work in besides]
     runs = [
         pool.submit(contextvars.copy_context().run, handle, entry)
         for entry in islice(due, MOST_HANDED_OUT)
     ]
-    over, _ = wait(runs, timeout=TIME_BUDGET)
+    wait([*runs, *others], timeout=TIME_BUDGET)
+    over = [run for run in runs if run.done() and not run.cancelled()]
     pool.shutdown(wait=False, cancel_futures=True)
     report.found += len(runs)
     report.done += sum(run.result() for run in over)
