@@ -4,7 +4,7 @@ import contextvars
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -109,13 +109,17 @@ def hand_out(
     )
     pool = ThreadPoolExecutor(MOST_PARALLEL)
     others = [pool.submit(contextvars.copy_context().run, work) for work in besides]
-    runs = [
+    runs: list[Future[bool]] = [
         pool.submit(contextvars.copy_context().run, handle, entry)
         for entry in islice(due, MOST_HANDED_OUT)
     ]
-    wait([*runs, *others], timeout=TIME_BUDGET)
-    over = [run for run in runs if run.done() and not run.cancelled()]
+    every: list[Future[Any]] = [*runs, *others]
+    wait(every, timeout=TIME_BUDGET)
     pool.shutdown(wait=False, cancel_futures=True)
+    for other in others:
+        if other.done() and not other.cancelled():
+            other.result()  # what it raised is the step's to tell
+    over = [run for run in runs if run.done() and not run.cancelled()]
     report.found += len(runs)
     report.done += sum(run.result() for run in over)
     report.failed += sum(not run.result() for run in over)
