@@ -134,6 +134,7 @@ class StandIns:
         self.services: list[Service] = []
         self.faults: list[Fault] = []
         self.calls: list[Call] = []
+        self.alter: Callable[[Response], Response] = lambda response: response
         self._lock = Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
@@ -180,7 +181,7 @@ class StandIns:
             if request.path == service.prefix or request.path.startswith(f"{service.prefix}/"):
                 below = request.path.removeprefix(service.prefix) or "/"
                 inner = Request(request.method, below, request.query, request.headers, request.body)
-                return service.handle(inner)
+                return self.alter(service.handle(inner))
         return Response(404, "There is no such service here.")
 
 
