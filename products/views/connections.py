@@ -195,7 +195,7 @@ def _expired(request: HttpRequest, found: Source, reason: str = "") -> HttpRespo
     context = {
         "source": found,
         "reason": reason,
-        "connected": [account for account in accounts if account.works],
+        "connected": sorted({str(account.account_name) for account in accounts if account.works}),
     }
     return render(request, "products/connections/expired.html", context, status=400)
 
