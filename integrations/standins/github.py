@@ -188,6 +188,9 @@ class GitHub(Service):
         token = request.bearer()
         if token and not (self._is_user(token) or self._installation_of(token) or _is_jwt(token)):
             return Response(401, {"message": "Bad credentials"})
+        installation = self._installation_of(token)
+        if installation and installation.suspended_at:
+            return Response(403, {"message": "This installation has been suspended"})
         if token or request.headers.get("Authorization") or self.anonymous_left is None:
             return None
         with self.lock:

@@ -306,13 +306,14 @@ def _renewed(kept: dict[str, str], now: datetime) -> Grant:
     raise _our_own(found.text("error"))
 
 
-def installation_token(installation: Connection, now: datetime) -> str:
-    """A token that reads what an installation of the app covers; it lasts for an hour.
+def installation_token(installation: Connection, now: datetime, *, anew: bool = False) -> str:
+    """A token that reads what an installation of the app covers; it lasts for an hour, unless
+    GitHub takes it back: then ask `anew`.
 
     Raises NeedsReconnect, having marked the connection broken, or another Failure.
     """
     mint = partial(_minted, installation=installation, now=now)
-    return connections.fresh_secrets(installation, mint, now)["token"]
+    return connections.fresh_secrets(installation, mint, now, even_if_valid=anew)["token"]
 
 
 @understood()
@@ -327,16 +328,18 @@ def _minted(kept: dict[str, str], installation: Connection, now: datetime) -> Gr
     except NeedsReconnect as failure:  # it is the app that GitHub does not know
         raise _our_own("the app's token was refused") from failure
     except Refused as failure:
-        if "suspended" in _message_of(failure):
+        if is_suspension(failure):
             raise NeedsReconnect(_suspended(installation)) from failure
         raise
     found = Fields(answer.body, "")
     return Grant({"token": found.text("token")}, expires_at=found.moment("expires_at"))
 
 
-def _message_of(failure: Failure) -> str:
+def is_suspension(failure: Failure) -> bool:
+    """Whether GitHub refuses since the installation is suspended, which only its words tell."""
     body: Any = failure.answer.body if failure.answer else None
-    return Fields(body if isinstance(body, dict) else {}, "").text("message", "").lower()
+    message = Fields(body if isinstance(body, dict) else {}, "").text("message", "")
+    return "suspended" in message.lower()
 
 
 # -- using it --------------------------------------------------------------------------------------

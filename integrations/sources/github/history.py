@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
+from integrations import connections
 from integrations.api import Api
 from integrations.errors import Failure, NeedsReconnect, NotFound, Refused
 from integrations.sources.base import (
@@ -22,7 +23,12 @@ from integrations.sources.base import (
     Upkeep,
 )
 from integrations.sources.github import facts
-from integrations.sources.github.account import account_of, installation_token, user_token
+from integrations.sources.github.account import (
+    account_of,
+    installation_token,
+    is_suspension,
+    user_token,
+)
 from integrations.sources.github.calls import each_page, items_of, rest, understood
 from integrations.sources.github.facts import name_of
 from integrations.sources.noise import merge_of
@@ -41,7 +47,19 @@ class NoSuchRepository(Exception):
 def fetch(follow: Follow, now: datetime) -> Fetched:
     """Releases, merged pull requests, commits and tags since `follow.since`, and what the
     repository is now. `Fetched.seen` holds the ETags of the lists. Raises a Failure."""
-    token = installation_token(follow.connection, now) if follow.connection else ""
+    if follow.connection is None:
+        return _read(follow, "", now)
+    try:
+        return _read(follow, installation_token(follow.connection, now), now)
+    except (NeedsReconnect, Refused) as failure:
+        if isinstance(failure, Refused) and not is_suspension(failure):
+            raise
+        # The token that was kept is taken no more: being given another, or not, tells why.
+        return _read(follow, installation_token(follow.connection, now, anew=True), now)
+
+
+def _read(follow: Follow, token: str, now: datetime) -> Fetched:
+    """Everything, with one token of the installation, or "" as anybody."""
     try:
         repository = _repository(rest(token), follow.id, now)
         if follow.connection and repository.flag("private"):
@@ -73,6 +91,8 @@ def _prove_access(installation: Connection, number: str, now: datetime) -> None:
             raise NeedsReconnect("it was disconnected")
         _repository(rest(user_token(account, now)), number, now)
     except NeedsReconnect as failure:  # of the account: the installation has done nothing wrong
+        if account is not None:
+            connections.mark_broken(account, failure.reason, now)
         raise Refused(
             "Connect your GitHub account again: it shows that you may see this repository."
         ) from failure

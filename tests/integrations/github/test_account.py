@@ -1,6 +1,7 @@
 """Connecting GitHub, using what was connected, and every way in which GitHub says no."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from pytest_django import Settings
 from integrations import connections
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
 from integrations.sources import github as source
-from integrations.sources.base import Cancelled, ExpiredLink, Finish, Follow, OutOfReach
+from integrations.sources.base import Cancelled, ExpiredLink, Finish, Follow, OutOfReach, Renamed
 from integrations.standins.github import PERSON, SLOWTIDE
 from integrations.standins.server import Fault
 from integrations.tables import Connection
@@ -131,6 +132,20 @@ def test_an_owner_who_has_to_approve_is_named(outside: Outside, now: datetime) -
     assert done.next_url == ""
 
 
+def test_connecting_again_mends_the_account_and_leaves_what_works_alone(
+    outside: Outside, now: datetime
+) -> None:
+    via = installed(outside, now)
+    source.fetch(follow(via, now), now)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    connections.mark_broken(account, "It was revoked.", now)
+    assert connect(outside, now).broken is None
+    source.fetch(follow(reread(via), now), now)
+    assert outside.standins.count("POST", MINTED) == 1  # it kept its token
+    assert len(connections.of_provider("1", "github")) == 2
+
+
 def test_what_cannot_be_read_is_not_connected(outside: Outside, now: datetime) -> None:
     outside.standins.faults.append(Fault(path="/github/api/v3/user", status=502))
     with pytest.raises(TryLater):
@@ -179,6 +194,7 @@ def test_an_installations_token_serves_for_its_hour(outside: Outside, now: datet
     assert outside.standins.count("POST", MINTED) == 2
 
 
+@pytest.mark.parametrize("is_read_before", [False, True], ids=["no token yet", "a kept token"])
 @pytest.mark.parametrize(
     ("happens", "reason"),
     [
@@ -187,13 +203,23 @@ def test_an_installations_token_serves_for_its_hour(outside: Outside, now: datet
     ],
 )
 def test_a_suspended_or_removed_installation_breaks_with_its_reason(
-    outside: Outside, now: datetime, happens: str, reason: str
+    outside: Outside, now: datetime, happens: str, reason: str, is_read_before: bool
 ) -> None:
     via = installed(outside, now)
+    if is_read_before:
+        source.fetch(follow(via, now), now)
     outside.github._change_installation(next(iter(outside.github.installations.values())), happens)
     with pytest.raises(NeedsReconnect):
         source.fetch(follow(via, now), now)
     assert str(reread(via).broken).startswith(reason)
+
+
+def test_a_token_that_github_took_back_is_replaced(outside: Outside, now: datetime) -> None:
+    via = installed(outside, now)
+    first = source.fetch(follow(via, now), now)
+    outside.github.app_tokens.clear()
+    assert source.fetch(follow(reread(via), now), now).events == first.events
+    assert reread(via).works
 
 
 def test_an_app_that_github_does_not_know_breaks_nobodys_account(
@@ -248,7 +274,30 @@ def test_what_is_asked_for_is_what_webhooks_tell(outside: Outside, now: datetime
     said = told(outside, "push", {"ref": "refs/heads/main", "commits": pushed, "head_commit": {}})
     seen |= set(said)
     assert said == {key: fetched[key] for key in said}
-    assert set(fetched) - seen == {"tag:v2.1.0"}
+    (release,) = repository.releases
+    (tag,) = told(outside, "create", {"ref_type": "tag", "ref": release["tag_name"]}).values()
+    # A webhook does not say of which commit, and has no time but that of the last push.
+    found = fetched[tag.id]
+    assert found.refs == (*tag.refs, f"sha:{repository.tags[0]['commit']['sha']}")
+    assert replace(found, refs=tag.refs, occurred_at=tag.occurred_at) == tag
+    assert set(fetched) == seen | {tag.id}
+
+
+def test_only_what_is_new_is_told(outside: Outside, now: datetime) -> None:
+    lately = Follow(str(SLOWTIDE), "x", None, now - timedelta(hours=8))
+    newest, before = outside.github.repositories[SLOWTIDE].commits[:2]
+    found = events(source.fetch(lately, now))
+    assert set(found) == {"pr:104", f"commit:{newest['sha']}"}
+    at = datetime.fromisoformat(before["commit"]["committer"]["date"])
+    exactly = Follow(str(SLOWTIDE), "x", None, at)
+    assert set(events(source.fetch(exactly, now))) == {*found, f"commit:{before['sha']}"}
+
+
+def test_a_renamed_repository_is_found_by_its_number(outside: Outside, now: datetime) -> None:
+    outside.github.rename(outside.github.repositories[SLOWTIDE], "fasttide")
+    found = source.fetch(follow(None, now), now)
+    assert found.upkeep == (Renamed("slothpost-demo/fasttide"),)
+    assert "pr:104" in events(found)
 
 
 def test_a_private_repository_needs_the_persons_own_eyes(outside: Outside, now: datetime) -> None:
@@ -261,10 +310,11 @@ def test_a_private_repository_needs_the_persons_own_eyes(outside: Outside, now: 
     assert isinstance(upkeep, OutOfReach)
     account = connections.find("1", "github#7001")
     assert account is not None
-    connections.mark_broken(account, "It was revoked.", now)
-    with pytest.raises(Refused):
-        source.fetch(follow(reread(via), now, HARBOUR), now)
-    assert reread(via).broken is None
+    outside.github.user_tokens.clear()
+    for _ in range(2):  # GitHub says so first, then it is known here
+        with pytest.raises(Refused):
+            source.fetch(follow(reread(via), now, HARBOUR), now)
+    assert [reread(each).works for each in (account, via)] == [False, True]
 
 
 def test_what_is_unchanged_is_not_sent_again(outside: Outside, now: datetime) -> None:
@@ -276,6 +326,19 @@ def test_what_is_unchanged_is_not_sent_again(outside: Outside, now: datetime) ->
 
 def test_an_empty_repository_says_nothing(outside: Outside, now: datetime) -> None:
     assert source.fetch(follow(None, now, 912346000), now).events == ()
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize("is_connected", [False, True], ids=["anybody", "an account"])
+def test_a_repository_that_is_not_shown_is_out_of_reach(
+    outside: Outside, now: datetime, status: int, is_connected: bool
+) -> None:
+    via = installed(outside, now) if is_connected else None
+    outside.standins.faults.append(Fault(path=".*/repositories/[0-9]+", status=status))
+    found = source.fetch(Follow(str(SLOWTIDE), "x", via, now, {"tags": "e"}), now)
+    (upkeep,) = found.upkeep
+    assert isinstance(upkeep, OutOfReach)
+    assert (found.events, found.seen, found.private) == ((), {"tags": "e"}, None)
 
 
 def test_nobodys_allowance_that_is_used_up_says_until_when(outside: Outside, now: datetime) -> None:
@@ -302,13 +365,14 @@ USES: list[Use] = [
         (Fault(status=429, headers={"Retry-After": "9"}), TryLater),
         (Fault(status=403, headers={"X-RateLimit-Remaining": "0"}), TryLater),
         (Fault(status=403), Refused),
+        (Fault(status=422), Refused),
         (Fault(status=500), TryLater),
         (Fault(hang_up=True), TryLater),
         (Fault(status=200, body="<html>"), TryLater),
         (Fault(status=200, body='{"id": '), TryLater),
         (Fault(status=200, body='"text"'), TryLater),
     ],
-    ids=["429", "403 limited", "403", "500", "hangs up", "html", "half", "another shape"],
+    ids=["429", "403 limited", "403", "422", "500", "hangs up", "html", "half", "another shape"],
 )
 def test_what_fails_for_now_does_not_break_an_account(
     outside: Outside, now: datetime, use: Use, fault: Fault, kind: type[Failure]
@@ -318,6 +382,18 @@ def test_what_fails_for_now_does_not_break_an_account(
     with pytest.raises(kind):
         use(via, now)
     assert [c.broken for c in connections.of_provider("1", "github")] == [None, None]
+
+
+@pytest.mark.parametrize("use", USES[:2], ids=["choices", "check"])
+def test_an_authorisation_that_was_taken_back_breaks_the_account_alone(
+    outside: Outside, now: datetime, use: Use
+) -> None:
+    via = installed(outside, now)
+    account = connections.find("1", "github#7001")
+    outside.github.user_tokens.clear()
+    with pytest.raises(NeedsReconnect):
+        use(via, now)
+    assert [reread(each).works for each in (account, via)] == [False, True]
 
 
 # -- disconnecting ---------------------------------------------------------------------------------
