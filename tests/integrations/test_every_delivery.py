@@ -1,6 +1,7 @@
 """Every delivery that was recorded, signed and sent through the real door, twice: none is a fault
 of ours, and what matters is one activity."""
 
+import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from integrations import connections
+from integrations import deliveries as logged
 from integrations.sources import SOURCES, app_store
 from integrations.sources.base import Choice
+from integrations.tables import Connection
 from products import activity, following
 from products.tables import Product
 from tests.builders import make_product, reread
@@ -119,6 +123,86 @@ def test_every_payload_of_githubs_own_examples_is_answered(number: int, follower
             answer = send(sent, guid)
             assert answer.status_code in {200, 400}, (event, answer.content)
     assert recorded_of(follower) == {}  # none is about what this product follows
+
+
+def test_what_githubs_own_examples_tell_is_one_activity_for_each_fact(follower: Product) -> None:
+    now = timezone.now()
+    following.follow(follower, "github", Choice("186853002", "Codertocat/Hello-World"), now)
+    told = [(e, p) for e, p in deliveries() if e in ("create", "push", "release", "pull_request")]
+    for number, (event, payload) in enumerate([*told, *reversed(told)]):
+        assert send(("github", event, payload), number).status_code == 200
+    found = activity.list_for(follower.product_id).items
+    assert sorted(item.key.partition("#")[2] for item in found) == [
+        "github#commit:6113728f27ae82c7b1a177c8d03f9e96e0adf246",
+        "github#release:17372790",
+        "github#tag:simple-tag",
+    ]
+
+
+# -- whom it reaches -------------------------------------------------------------------------------
+
+
+def account_of(user: str, number: str, key: str) -> Connection:
+    account = connections.Account(number, "slothpost-demo", key)
+    grant = connections.Grant({"token": "t"})
+    return connections.connect(user, key.partition("#")[0], account, grant, now=timezone.now())
+
+
+def made_private(name: str) -> Sent:
+    source, event, payload = copy.deepcopy(FILES[name])
+    if source == "github":
+        payload["repository"]["private"] = True
+    return source, event, payload
+
+
+@pytest.mark.parametrize("name", ["github/pull_request.merged", "vercel/deployment.promoted"])
+def test_a_private_delivery_reaches_and_is_shown_to_who_may_see_it_alone(
+    name: str, follower: Product, settings: Settings
+) -> None:
+    settings.FOLLOW_PRIVATE_REPOSITORIES = False
+    sent = made_private(name)
+    via = account_of("2", "1", f"{sent[0]}#1")
+    insider, thief = make_product("2", now=timezone.now()), make_product("3", now=timezone.now())
+    number = "912345678" if sent[0] == "github" else "prj_1"
+    for product in (insider, thief):  # a connection's key is no secret, and another's is no use
+        following.follow(product, sent[0], Choice(number, "x", via.key, True), timezone.now())
+    assert send(sent, 1).json()["taken"] == 1
+    reached = {
+        product.user_id: (
+            len(recorded_of(product)),
+            len(logged.list_for_product(product.product_id).items),
+        )
+        for product in (follower, insider, thief)
+    }
+    assert reached == {"1": (0, 0), "2": (1, 1), "3": (0, 0)}
+    connections.mark_broken(via, "It was revoked.", timezone.now())
+    sent[2]["id"] = "another"
+    assert send(sent, 2).json()["taken"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "reason"),
+    [
+        ("installation.deleted", "installation:50001", "SlothPost was uninstalled from"),
+        ("installation.suspend", "installation:50001", "SlothPost was suspended for"),
+        ("github_app_authorization.revoked", "user:7001", "You took SlothPost's authorisation"),
+    ],
+)
+def test_an_end_at_github_breaks_everybodys_connection_of_it_and_no_other(
+    name: str, key: str, reason: str, follower: Product
+) -> None:
+    hers, his = account_of("1", key, f"github#{key}"), account_of("2", key, f"github#{key}")
+    other = account_of("1", "installation:50002", "github#installation:50002")
+    assert send(FILES[f"github/{name}"], 1).status_code == 200
+    assert [str(reread(each).broken).startswith(reason) for each in (hers, his)] == [True, True]
+    assert reread(other).broken is None
+
+
+def test_an_installation_whose_suspension_is_lifted_works_again(follower: Product) -> None:
+    account = account_of("1", "installation:50001", "github#installation:50001")
+    for number, (action, works) in enumerate([("suspend", False), ("unsuspend", True)]):
+        assert send(FILES[f"github/installation.{action}"], number).status_code == 200
+        assert reread(account).works is works
 
 
 def test_an_apps_own_hook_takes_what_its_own_secret_signed(

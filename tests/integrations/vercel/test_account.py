@@ -170,6 +170,8 @@ def test_a_teams_projects_are_the_teams(outside: Outside, now: datetime) -> None
     connect(outside, now, TEAM)
     assert [choice.name for choice in source.choices("1", now)] == ["logbook", "crew"]
     assert source.choices("2", now) == []
+    asked = [call for call in outside.standins.calls if call.path.startswith("/vercel-api/v10")]
+    assert ["teamId" in call.query.split("&") for call in asked] == [True]
 
 
 def test_a_paused_team_does_not_hide_what_other_accounts_show(
@@ -234,6 +236,17 @@ def test_a_new_name_and_a_project_that_is_gone_are_told(outside: Outside, now: d
     (upkeep,) = source.fetch(follow(account, now), now).upkeep
     assert isinstance(upkeep, OutOfReach)
     assert reread(account).broken is None
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_project_that_is_not_shown_is_out_of_reach_and_the_account_works(
+    outside: Outside, now: datetime, status: int
+) -> None:
+    account = connect(outside, now)
+    outside.standins.faults.append(Fault(path=".*/v9/projects/.*", status=status))
+    (upkeep,) = source.fetch(follow(account, now), now).upkeep
+    assert isinstance(upkeep, OutOfReach)
+    assert reread(account).works
 
 
 def test_without_an_account_no_project_is_shown(outside: Outside, now: datetime) -> None:
