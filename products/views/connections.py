@@ -6,6 +6,7 @@ asked first, so that nobody plants an account of theirs in somebody else's.
 """
 
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -74,8 +75,9 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     user_id = str(request.user.pk)
     page = connections.list_for(user_id, request.GET.get("cursor", ""))
     products = catalogue.list_for(user_id).items
+    uses = _uses(products)
     cards = [
-        Card(source, [Row(c, _uses(c, products)) for c in page.items if c.provider == name])
+        Card(source, [Row(c, uses[c.key]) for c in page.items if c.provider == name])
         for name, source in SOURCES.items()
     ]
     context = {
@@ -87,15 +89,21 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     return render(request, "products/connections/connections.html", context)
 
 
-def _uses(connection: Connection, products: list[Product]) -> list[Use]:
-    link = following.LINKS[connection.provider]
-    found = []
+def _uses(products: list[Product]) -> defaultdict[str, list[Use]]:
+    """What goes through each account, by the account's key."""
+    uses: defaultdict[str, list[Use]] = defaultdict(list)
     for product in products:
-        if getattr(product, link.via) == connection.key and getattr(product, link.id):
-            listed = deliveries.list_for_product(product.product_id).items
-            last = next((d for d in listed if d.source == connection.provider), None)
-            found.append(Use(product, getattr(product, link.name) or "", last))
-    return found
+        through = [
+            (source, link)
+            for source, link in following.LINKS.items()
+            if getattr(product, link.via) and getattr(product, link.id)
+        ]
+        listed = deliveries.list_for_product(product.product_id).items if through else []
+        for source, link in through:
+            last = next((delivery for delivery in listed if delivery.source == source), None)
+            use = Use(product, getattr(product, link.name) or "", last)
+            uses[getattr(product, link.via)].append(use)
+    return uses
 
 
 def _stand_ins() -> list[tuple[str, str]]:
@@ -300,10 +308,13 @@ def key(request: HttpRequest) -> HttpResponse:
 
 
 def _begun_for(request: HttpRequest, found: Source) -> str:
-    """The product from whose page this was begun, if it was."""
-    begun = request.session.pop(BEGUN, {})
-    named = [b["product"] for b in begun.values() if b["source"] == found.NAME and b["product"]]
-    return str(named[-1]) if named else ""
+    """The product from whose page this was begun last, if it was. What was begun at another
+    source goes on."""
+    begun: dict[str, Any] = request.session.get(BEGUN, {})
+    products = [str(b["product"]) for b in begun.values() if b["source"] == found.NAME]
+    others = {state: b for state, b in begun.items() if b["source"] != found.NAME}
+    request.session[BEGUN] = others
+    return products[-1] if products else ""
 
 
 # -- one account -----------------------------------------------------------------------------------
@@ -332,7 +343,8 @@ def disconnect(request: HttpRequest) -> HttpResponse:
     connection = connection_or_404(request.user.pk, given.get("key", ""))
     if request.method == "GET":
         products = catalogue.list_for(str(request.user.pk)).items
-        context = {"row": Row(connection, _uses(connection, products)), "name": _name(connection)}
+        row = Row(connection, _uses(products)[connection.key])
+        context = {"row": row, "name": _name(connection)}
         return render(request, "products/connections/disconnect.html", context)
     left = SOURCES[connection.provider].disconnect(connection, timezone.now())
     messages.success(request, f"{_name(connection)} is disconnected. {left}".strip())

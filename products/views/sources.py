@@ -1,6 +1,7 @@
 """What a product follows at each source: choose it, leave it, and say what of it may be told."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -158,13 +159,23 @@ def _choose(request: HttpRequest, product: Product, found: Source) -> HttpRespon
         messages.error(request, f"Nothing was changed. {reason}")
         return redirect("source", product.product_id, found.PATH)
     now = timezone.now()
-    following.follow(product, found.NAME, chosen, now)
+    _follow(request, product, found, chosen, now)
     if chosen.private and "allow" in request.POST:
         following.allow_private(product, found.NAME, now)
-    messages.success(request, f"{product.name} follows {chosen.name}.")
     if found.NAME == app_store.NAME:
         _have_it_tell(request, product, chosen)
     return redirect(reverse("product", args=[product.product_id]) + "#sources")
+
+
+def _follow(
+    request: HttpRequest, product: Product, found: Source, chosen: Choice, now: datetime
+) -> None:
+    """Follow what was chosen; an app that is left for it, or followed openly now, need not tell."""
+    is_left = product.app_store_id != chosen.id or not chosen.via
+    if found.NAME == app_store.NAME and is_left:
+        _have_it_tell_no_more(request, product)
+    following.follow(product, found.NAME, chosen, now)
+    messages.success(request, f"{product.name} follows {chosen.name}.")
 
 
 def _have_it_tell(request: HttpRequest, product: Product, chosen: Choice) -> None:
@@ -182,22 +193,28 @@ def _have_it_tell(request: HttpRequest, product: Product, chosen: Choice) -> Non
 
 def _have_it_tell_no_more(request: HttpRequest, product: Product) -> None:
     """Take the app's webhook away, unless another product of the person's hears by it."""
-    link = following.LINKS[app_store.NAME]
-    app_id, via = getattr(product, link.id), getattr(product, link.via)
-    connection = connections.find_working(product.user_id, via) if via else None
-    others = catalogue.list_for(product.user_id).items
-    shared = any(
-        other.product_id != product.product_id and getattr(other, link.id) == app_id
+    connection = following.connection_of(product, app_store.NAME)
+    app_id = product.app_store_id
+    if connection is None or not app_id or _others_hear(product, app_id):
+        return
+    url = _hook_url(product.user_id, app_id)
+    try:
+        app_store.remove_webhook(connection, app_id, url, timezone.now())
+    except Failure as failure:
+        messages.info(request, f"Its webhook may still be there. {failure.reason}")
+
+
+def _others_hear(product: Product, app_id: str) -> bool:
+    """Whether another product of the same person follows this app by a key."""
+    others = (
+        catalogue.find(entry.user_id, entry.product_id)
+        for entry in Product.by_app_store_app.query(app_id)
+        if entry.user_id == product.user_id and entry.product_id != product.product_id
+    )
+    return any(
+        other is not None and other.app_store_id == app_id and other.app_store_via
         for other in others
     )
-    if connection is None or shared:
-        return
-    try:
-        app_store.remove_webhook(
-            connection, app_id, _hook_url(product.user_id, app_id), timezone.now()
-        )
-    except Failure as failure:
-        messages.info(request, failure.reason)
 
 
 def _hook_url(user_id: str, app_id: str) -> str:
@@ -213,7 +230,5 @@ def _follow_public(request: HttpRequest, product: Product, found: Source) -> Htt
     form = PUBLIC_FORMS[found.NAME](request.POST)
     if not form.is_valid():
         return _choose_page(request, product, found, form)
-    chosen = form.chosen()
-    following.follow(product, found.NAME, chosen, timezone.now())
-    messages.success(request, f"{product.name} follows {chosen.name}.")
+    _follow(request, product, found, form.chosen(), timezone.now())
     return redirect(reverse("product", args=[product.product_id]) + "#sources")

@@ -17,7 +17,8 @@ from pytest_django import Settings
 from integrations import connections
 from integrations.connections import Account, Grant
 from integrations.sources.base import Choice
-from integrations.standins.app_store import KEY_ID
+from integrations.standins.app_store import ISSUER, KEY_ID
+from integrations.standins.server import Fault
 from integrations.tables import Connection
 from products import following
 from products.views.connections import BEGUN
@@ -97,6 +98,17 @@ def test_a_way_back_lapses_after_ten_minutes(outside: Outside, alice: User) -> N
     session[BEGUN][state]["at"] -= 10 * 60 * 1000
     session.save()
     assert expired(client.get(BACK, {"state": state, "code": code_of(outside)}), outside)
+
+
+def test_a_no_and_a_failure_are_told_apart(outside: Outside, alice: User) -> None:
+    client = signed_in(alice)
+    no = client.get(BACK, {"state": begin(client), "error": "access_denied"}, follow=True)
+    assert "You did not allow it at GitHub: nothing was connected." in words(no)
+    outside.standins.faults.append(Fault(path=EXCHANGE, status=503, times=9))
+    failed = client.get(BACK, {"state": begin(client), "code": code_of(outside)})
+    assert failed.status_code == 502
+    assert "GitHub was not connected" in words(failed)
+    assert connections.of_provider(str(alice.pk), "github") == []
 
 
 def test_only_the_last_few_are_kept(outside: Outside, alice: User) -> None:
@@ -192,26 +204,46 @@ def test_a_product_is_named_with_its_last_webhook(outside: Outside, alice: User)
     following.follow(product, "vercel", Choice("prj_1", "slowtide", via=found.key), NOW)
     page = words(signed_in(alice).get(PAGE))
     assert "Slowtide</a> follows slowtide." in page
-    assert "No webhook yet." in page
+    assert "No webhook lately." in page
 
 
 def test_the_page_costs_a_request_for_each_product_and_two(outside: Outside, alice: User) -> None:
-    found = account(alice)
+    accounts = [
+        connections.connect(str(alice.pk), source, Account("1", "acme"), Grant({}), now=NOW)
+        for source in following.LINKS
+    ]
     for _ in range(3):
         product = make_product(str(alice.pk))
-        following.follow(product, "vercel", Choice("prj_1", "slowtide", via=found.key), NOW)
+        for found in accounts:
+            choice = Choice("1", "slowtide", via=found.key)
+            following.follow(product, found.provider, choice, NOW)
     client = signed_in(alice)
     client.get(PAGE)
     with metered() as meter:
-        assert client.get(PAGE).status_code == 200
-    assert meter.requests == 2 + 3
+        page = words(client.get(PAGE))
+    assert (page.count("follows slowtide."), meter.requests) == (9, 2 + 3)
 
 
 def test_nothing_of_it_is_kept_by_a_browser(outside: Outside, alice: User) -> None:
-    client = signed_in(alice)
+    client, by = signed_in(alice), {"key": account(alice).key}
     state = begin(client)
-    for page in (client.get(PAGE), client.get(BACK, {"state": state, "error": "access_denied"})):
-        assert "no-store" in page.headers["Cache-Control"]
+    for page in (
+        client.get(PAGE),
+        client.post("/connections/github/connect/"),
+        client.post("/connections/github/more/"),
+        client.get(BACK, {"state": state, "error": "access_denied"}),
+        client.get(BACK, {"state": state, "code": "again"}),
+        Client().get(BACK, {"state": "made-up", "code": "x"}),
+        Client().get("/connections/vercel/callback/", {"code": "x"}),
+        client.get("/connections/vercel/callback/", {"code": "x"}),
+        client.get("/connections/vercel/confirm/"),
+        client.get("/connections/app-store/key/"),
+        client.post("/connections/app-store/key/", {"private_key": "x"}),
+        client.get("/connections/disconnect/", by),
+        client.post("/connections/check/", by),
+        client.post("/connections/disconnect/", by),
+    ):
+        assert page.headers["Cache-Control"] == "private, no-store"
         assert page.headers["Referrer-Policy"] == "same-origin"
 
 
@@ -260,7 +292,7 @@ def test_a_key_can_be_a_file_and_is_never_shown_again(
 ) -> None:
     caplog.set_level(0)
     client, pem = signed_in(person("carol")), outside.app_store.demo_pem
-    form = {"issuer_id": "57246542-96fe-1a63-e053-0824d0110001", "key_id": "WRONG12345"}
+    form = {"issuer_id": ISSUER, "key_id": "WRONG12345"}
     for extra in ({"private_key": pem}, {"file": SimpleUploadedFile("key.p8", pem.encode())}):
         page = client.post(reverse("connect_key"), {**form, **extra})
         assert page.status_code == 422
@@ -269,6 +301,22 @@ def test_a_key_can_be_a_file_and_is_never_shown_again(
     done = client.post(reverse("connect_key"), {**form, "key_id": KEY_ID, "file": upload})
     assert (done.status_code, done.headers["Location"]) == (302, PAGE)
     assert pem.splitlines()[1] not in caplog.text + words(client.get(PAGE))
+
+
+def test_a_key_leads_back_to_the_product_that_it_was_begun_from_last(
+    outside: Outside, alice: User
+) -> None:
+    client, product = signed_in(alice), make_product(str(alice.pk))
+    form = {"key_id": KEY_ID, "issuer_id": ISSUER, "private_key": outside.app_store.demo_pem}
+    at_github = begin(client)
+    client.post("/connections/app-store/connect/", {"product": product.product_id})
+    done = client.post(reverse("connect_key"), form)
+    chooser = reverse("source", args=[product.product_id, "app-store"])
+    assert done.headers["Location"] == chooser
+    assert list(client.session[BEGUN]) == [at_github]  # in another tab
+    client.post("/connections/app-store/connect/", {"product": product.product_id})
+    client.post("/connections/app-store/connect/")
+    assert client.post(reverse("connect_key"), form).headers["Location"] == PAGE
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from django.utils import timezone
 from integrations import connections
 from integrations.sources import SOURCES, app_store
 from integrations.sources.base import Choice, OutOfReach
-from integrations.standins.app_store import APP_ID, ISSUER, KEY_ID
+from integrations.standins.app_store import APP_ID, ISSUER, KEY_ID, App
 from integrations.standins.github import PERSON, SLOWTIDE
 from integrations.standins.server import Fault
 from integrations.tables import Connection
 from products import following
 from products.tables import Product
+from slothpost_site import dynamo
 from tests.builders import NOW, make_product, reread
 from tests.conftest import Outside, signed_in
 from tests.pages import words
@@ -209,6 +210,46 @@ def test_an_app_followed_by_key_tells_by_webhook_until_the_last_product_leaves_i
     assert following.followed(reread(other)) == []
 
 
+def test_an_app_that_is_left_for_another_or_followed_openly_tells_no_more(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_app_store(outside, alice)
+    other = App("6449999999", "Slowboat", "com.example.slowboat")
+    outside.app_store.apps[other.id] = other
+    for app_id in (other.id, APP_ID):
+        do(client, product, "choose", "app-store", choice=app_id)
+        assert [hook.app_id for hook in outside.app_store.hooks.values()] == [app_id]
+    do(client, product, "public", "app-store", app=APP_ID)
+    assert outside.app_store.hooks == {}
+    assert (reread(product).app_store_id, reread(product).app_store_via) == (APP_ID, None)
+
+
+def test_another_persons_product_does_not_keep_a_webhook(
+    client: Client, product: Product, outside: Outside, alice: User, bob: User
+) -> None:
+    connect_app_store(outside, alice)
+    hers = make_product(str(alice.pk), name="Followed openly")
+    his = make_product(str(bob.pk), name="Bob's")
+    following.follow(hers, "app_store", Choice(APP_ID, "Slowtide"), NOW)
+    following.follow(his, "app_store", Choice(APP_ID, "Slowtide", via="app_store#K"), NOW)
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    assert len(outside.app_store.hooks) == 1
+    do(client, product, "unfollow", "app-store")
+    assert outside.app_store.hooks == {}
+
+
+def test_a_webhook_that_cannot_be_taken_away_is_said_and_in_nobodys_way(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_app_store(outside, alice)
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    outside.standins.faults.append(Fault(path="/app-store-connect/.*", status=503, times=9))
+    page = do(client, product, "unfollow", "app-store")
+    assert "Its webhook may still be there." in page
+    assert "hears nothing from App Store any more" in page
+    assert following.followed(reread(product)) == []
+
+
 def test_a_key_that_may_not_manage_webhooks_follows_all_the_same(
     client: Client, product: Product, outside: Outside, alice: User
 ) -> None:
@@ -247,6 +288,21 @@ def test_the_page_says_how_each_is_heard(
     gone = OutOfReach("GitHub no longer shows it to your account.")
     following.keep_up(reread(product), "github", gone, NOW)
     assert "GitHub no longer shows it to your account." in words(client.get(address))
+
+
+def test_the_page_says_what_is_followed_openly_and_how_it_was_read(
+    client: Client, product: Product
+) -> None:
+    following.follow(product, "github", Choice(str(SLOWTIDE), "acme/<i>app</i>"), NOW)
+    address = reverse("product", args=[product.product_id])
+    page = words(client.get(address))
+    assert "Asked before each draft" in page
+    assert "acme/&lt;i&gt;app&lt;/i&gt;" in page
+    state = {"since": 1, "error": "GitHub did not answer.", "note": "Only the newest 100."}
+    dynamo.change(reread(product), None, fetched={"github": state})
+    page = words(client.get(address))
+    assert "GitHub did not answer." in page
+    assert "Only the newest 100." in page
 
 
 def test_an_unknown_source_or_button_changes_nothing(client: Client, product: Product) -> None:
