@@ -119,12 +119,27 @@ def find_working(user_id: str, key: str) -> Connection | None:
     """The connection, if it works, and so does the account that shows it where there is one
     (`details["account"]` is its key)."""
     found = find(user_id, key)
-    if found is None or not found.works:
-        return None
-    account = (found.details or {}).get("account")
-    if account and find_working(user_id, account) is None:
-        return None
-    return found
+    return None if found is None or broken_of(found) else found
+
+
+def broken_of(connection: Connection) -> str:
+    """Why it does not work, or "": it may be for the account that shows it."""
+    account = (connection.details or {}).get("account")
+    if connection.broken or not account:
+        return connection.broken or ""
+    shows = find(connection.user_id, account)
+    if shows is None:
+        return "The account that shows it is not connected any more."
+    return broken_of(shows)
+
+
+def shown_by(account: Connection) -> list[Connection]:
+    """The connections that need this account, and end with it."""
+    return [
+        found
+        for found in of_provider(account.user_id, account.provider)
+        if (found.details or {}).get("account") == account.key
+    ]
 
 
 def list_for(user_id: str, cursor: str = "") -> Page[Connection]:
@@ -254,12 +269,20 @@ def hear(news: "AccountNews", now: datetime) -> None:
     for connection in known_as(news.external_key):
         if news.broken:
             mark_broken(connection, news.broken, now)
-        elif news.works_again:
-            change(connection, None, **_healthy(now))
+        elif news.lifted:
+            _lift(connection, news.lifted, now)
         elif news.trouble:
             mark_trouble(connection, news.trouble, now)
         elif news.name:
             change(connection, None, account_name=news.name)
+
+
+def _lift(connection: Connection, reason: str, now: datetime) -> None:
+    """What broke it is over. Something else that broke it meanwhile is not."""
+    try:
+        change(connection, Connection.broken == reason, **_healthy(now))
+    except Conflict:
+        return
 
 
 # -- secrets ---------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Verbs on products."""
 
 import secrets
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -48,6 +49,15 @@ def find_by_slug(slug: str) -> Product | None:
 
 def list_for(user_id: str, cursor: str = "") -> Page[Product]:
     return read_page(Product, user_id, cursor=cursor, newest_first=False)
+
+
+def every_one_of(user_id: str) -> Iterator[Product]:
+    """All of a person's products, page by page."""
+    page = list_for(user_id)
+    yield from page.items
+    while page.next_cursor:
+        page = list_for(user_id, page.next_cursor)
+        yield from page.items
 
 
 def describe(product: Product, **details: Any) -> None:

@@ -64,25 +64,43 @@ LINKS: dict[str, Link] = {
 def follow(product: Product, source: str, choice: Choice, now: datetime) -> None:
     """Take activity from what was chosen at a source, from FIRST_LOOK ago on.
 
-    A choice that is private says nothing by itself about posts: `allow_private` does.
+    A choice that is private says nothing by itself about posts: `allow_private` does. What is
+    followed already goes on where it was.
     """
     link = LINKS[source]
+
     _alter(
         product,
         lambda: {
             link.id: choice.id,
             link.name: choice.name,
             link.via: choice.via or None,
-            **_private(product, source, to_ms(now) if choice.private else None),
-            "fetched": _with(product.fetched, source, _first_state(choice, now)),
+            **_privacy(product, source, choice, now),
+            "fetched": _with(product.fetched, source, _read_from(product, source, choice, now)),
             **_asked(product, now),
         },
     )
 
 
-def _first_state(choice: Choice, now: datetime) -> dict[str, Any]:
-    state: dict[str, Any] = {"since": to_ms(now - FIRST_LOOK)}
-    return {**state, "seen": dict(choice.seen)} if choice.seen else state
+def _read_from(product: Product, source: str, choice: Choice, now: datetime) -> dict[str, Any]:
+    """The state that its reading begins with, or goes on from. What the last fetch left for the
+    next one was shown to another account, where it comes by another now."""
+    link, state = LINKS[source], state_of(product, source)
+    seen: Mapping[str, str] = choice.seen
+    begins = {"since": to_ms(now - FIRST_LOOK)}
+    if getattr(product, link.id) == choice.id and "since" in state:
+        begins = {name: state[name] for name in ("since", "at") if name in state}
+        if (getattr(product, link.via) or "") == choice.via:
+            seen = state.get("seen", {})
+    return {**begins, "seen": dict(seen)} if seen else dict(begins)
+
+
+def _privacy(product: Product, source: str, choice: Choice, now: datetime) -> dict[str, Any]:
+    """What was private and is so still stays as its owner has it."""
+    is_known = getattr(product, LINKS[source].id) == choice.id
+    if is_known and choice.private and is_private(product, source):
+        return {}
+    return _private(product, source, to_ms(now) if choice.private else None)
 
 
 def unfollow(product: Product, source: str, reason: str = "") -> None:
@@ -110,13 +128,14 @@ def _alter(product: Product, values: Callable[[], dict[str, Any]]) -> None:
     """Write what `values` makes of the product as it is, again if somebody else was quicker: what
     is kept for several sources in one attribute must not undo another's. Raises Conflict."""
     for _ in range(MOST_TRIES):
+        changed = values()
         seen = [
             unchanged(Product.fetched, product.fetched),
             unchanged(Product.private_since, product.private_since),
             unchanged(Product.private_allowed, product.private_allowed),
         ]
         try:
-            change(product, seen[0] & seen[1] & seen[2], **values())
+            change(product, seen[0] & seen[1] & seen[2], **changed)
         except Conflict:
             found = catalogue.find(product.user_id, product.product_id)
             if found is None:
@@ -160,16 +179,24 @@ def _with(values: Mapping[str, Any] | None, source: str, value: Any) -> dict[str
 # -- what is private -------------------------------------------------------------------------------
 
 
-def allow_private(product: Product, source: str, now: datetime) -> None:
-    """Its owner says that posts may be written from what this source tells in private."""
-    _alter(
-        product,
-        lambda: {"private_allowed": _with(product.private_allowed, source, to_ms(now))},
-    )
+def allow_private(product: Product, source: str, follow_id: str, now: datetime) -> None:
+    """Its owner says that posts may be written from what this source tells in private of what they
+    were shown. Raises Conflict where the product follows something else by now."""
+    _permit(product, source, follow_id, to_ms(now))
 
 
-def forbid_private(product: Product, source: str) -> None:
-    _alter(product, lambda: {"private_allowed": _with(product.private_allowed, source, None)})
+def forbid_private(product: Product, source: str, follow_id: str) -> None:
+    """Its owner says that none may. Raises Conflict as `allow_private` does."""
+    _permit(product, source, follow_id, None)
+
+
+def _permit(product: Product, source: str, follow_id: str, at: int | None) -> None:
+    def values() -> dict[str, Any]:
+        if not follow_id or getattr(product, LINKS[source].id) != follow_id:
+            raise Conflict(f"{product.name} follows something else there by now.")
+        return {"private_allowed": _with(product.private_allowed, source, at)}
+
+    _alter(product, values)
 
 
 def is_private(product: Product, source: str) -> bool:
@@ -272,13 +299,16 @@ def _hide(product: Product, source: str, upkeep: Hidden, now: datetime) -> str:
 # -- asking the source -----------------------------------------------------------------------------
 
 
-def ask_for_fetch(product: Product, now: datetime) -> None:
-    """Have the product's sources asked at the next tick; nothing happens if that is coming."""
-    if product.fetch_at is None and followed(product):
-        try:
-            change(product, Product.fetch_at.does_not_exist(), **_asked(product, now))
-        except Conflict:  # somebody else asked first
-            return
+def ask_for_fetch(product: Product, now: datetime) -> bool:
+    """Have the product's sources asked at the next tick. False, and nothing happens, if that is
+    coming or nothing is followed."""
+    if product.fetch_at is not None or not followed(product):
+        return False
+    try:
+        change(product, Product.fetch_at.does_not_exist(), **_asked(product, now))
+    except Conflict:  # somebody else asked first
+        return False
+    return True
 
 
 def _asked(product: Product, now: datetime) -> dict[str, Any]:

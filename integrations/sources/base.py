@@ -1,10 +1,12 @@
 """What every source says in the same words, and how a stranger's JSON is read."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
+
+from integrations.errors import Failure, NeedsReconnect
 
 if TYPE_CHECKING:
     from integrations.tables import Connection
@@ -82,7 +84,7 @@ class AccountNews:
 
     external_key: str  # as in connections.Account
     broken: str = ""  # why its owner has to connect it again
-    works_again: bool = False  # a suspension was lifted
+    lifted: str = ""  # what had broken it, in the same words, and is over
     trouble: str = ""  # what is wrong for now
     name: str = ""  # what it is called now
 
@@ -168,6 +170,32 @@ class Finish:
 
 class BadPayload(Exception):
     """The JSON is not of the shape that the source documents; `str()` is one line of reason."""
+
+
+def choices_of(
+    accounts: "Iterable[Connection]", show: "Callable[[Connection], Iterable[Choice]]"
+) -> list[Choice]:
+    """What a person's accounts show, each thing once. An account that fails for now leaves the
+    others' to choose from, and its own page says what is wrong.
+
+    Raises NeedsReconnect where there are accounts and none works, and the first account's Failure
+    where all of them fail.
+    """
+    known = list(accounts)
+    working = [account for account in known if account.works]
+    if known and not working:
+        raise NeedsReconnect(str(known[0].broken))
+    found: dict[str, Choice] = {}
+    failures: list[Failure] = []
+    for account in working:
+        try:
+            for choice in show(account):
+                found.setdefault(choice.id, choice)
+        except Failure as failure:
+            failures.append(failure)
+    if failures and len(failures) == len(working):
+        raise failures[0]
+    return list(found.values())
 
 
 class Source(Protocol):

@@ -7,7 +7,7 @@ asked first, so that nobody plants an account of theirs in somebody else's.
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -25,11 +25,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from integrations import connections, deliveries
 from integrations.errors import Failure
-from integrations.sources import SOURCES, github
+from integrations.sources import SOURCES, app_store, github
 from integrations.sources.base import Cancelled, ExpiredLink, Source
 from integrations.tables import Connection, Delivery
-from products import catalogue, following
-from products.access import connection_or_404, source_or_404
+from products import app_hooks, catalogue, following
+from products.access import connection_or_404, product_or_404, source_or_404
 from products.forms import AppStoreKeyForm
 from products.tables import Product
 from slothpost_site.moments import from_ms, to_ms
@@ -56,6 +56,7 @@ class Use:
 class Row:
     connection: Connection
     uses: list[Use]
+    broken: str = ""  # why it does not work, be it for the account that shows it
 
     @property
     def is_installation(self) -> bool:
@@ -74,10 +75,11 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     """Every account with its health, and what goes through it."""
     user_id = str(request.user.pk)
     page = connections.list_for(user_id, request.GET.get("cursor", ""))
-    products = catalogue.list_for(user_id).items
+    products = list(catalogue.every_one_of(user_id))
     uses = _uses(products)
+    rows = [Row(c, uses[c.key], connections.broken_of(c)) for c in page.items]
     cards = [
-        Card(source, [Row(c, uses[c.key]) for c in page.items if c.provider == name])
+        Card(source, [row for row in rows if row.connection.provider == name])
         for name, source in SOURCES.items()
     ]
     context = {
@@ -89,7 +91,7 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     return render(request, "products/connections/connections.html", context)
 
 
-def _uses(products: list[Product]) -> defaultdict[str, list[Use]]:
+def _uses(products: Iterable[Product]) -> defaultdict[str, list[Use]]:
     """What goes through each account, by the account's key."""
     uses: defaultdict[str, list[Use]] = defaultdict(list)
     for product in products:
@@ -128,9 +130,10 @@ def connect(request: HttpRequest, source: str) -> HttpResponse:
     if not found.is_configured():
         messages.error(request, f"{found.LABEL} is not set up here yet.")
         return redirect("connections")
+    product = _named_product(request)
     state = secrets.token_urlsafe(32)
     start = found.start(state, _callback_url(found))
-    _begin(request, found, state, start.kept, request.POST.get("product", ""))
+    _begin(request, found, state, start.kept, product)
     return HttpResponseRedirect(start.url)
 
 
@@ -141,9 +144,18 @@ def more(request: HttpRequest, source: str) -> HttpResponse:
     found = source_or_404(source)
     if found.NAME != github.NAME:
         raise Http404("Only GitHub has such a page.")
+    if not found.is_configured():
+        messages.error(request, f"{found.LABEL} is not set up here yet.")
+        return redirect("connections")
     state = secrets.token_urlsafe(32)
-    _begin(request, found, state, {}, "")
+    _begin(request, found, state, {}, _named_product(request))
     return HttpResponseRedirect(github.install_url(state))
+
+
+def _named_product(request: HttpRequest) -> str:
+    """The product whose page sent the person here, or ""."""
+    product_id = request.POST.get("product", "")
+    return str(product_or_404(request.user.pk, product_id).product_id) if product_id else ""
 
 
 @require_GET
@@ -154,8 +166,10 @@ def callback(request: HttpRequest, source: str) -> HttpResponse:
     answer = request.GET.dict()
     state = answer.pop("state", "")
     begun = _taken(request, found, state)
-    if begun is not None:
+    if begun is not None and _is_young(begun["at"], STATE_LIFE):
         return _finish(request, found, answer, begun)
+    if begun is not None:
+        return _expired(request, found, product=begun["product"])
     if not state and {"code", "installation_id"} & set(answer):
         return _arrive(request, found, answer)
     return _expired(request, found)
@@ -175,7 +189,7 @@ def _finish(
         messages.info(request, str(cancelled))
         return _back(found, product)
     except ExpiredLink as expired:
-        return _expired(request, found, str(expired))
+        return _expired(request, found, str(expired), product)
     except Failure as failure:
         context = {"source": found, "reason": failure.reason, "product": product}
         return render(request, "products/connections/failed.html", context, status=502)
@@ -196,13 +210,16 @@ def _back(found: Source, product: str) -> HttpResponse:
     return redirect("connections")
 
 
-def _expired(request: HttpRequest, found: Source, reason: str = "") -> HttpResponse:
+def _expired(
+    request: HttpRequest, found: Source, reason: str = "", product: str = ""
+) -> HttpResponse:
     """The way back was too old, or used before. Nothing is exchanged."""
     signed_in = request.user.is_authenticated
     accounts = connections.of_provider(str(request.user.pk), found.NAME) if signed_in else []
     context = {
         "source": found,
         "reason": reason,
+        "product": product,
         "connected": sorted({str(account.account_name) for account in accounts if account.works}),
     }
     return render(request, "products/connections/expired.html", context, status=400)
@@ -232,13 +249,13 @@ def _begin(
 
 @sensitive_variables()
 def _taken(request: HttpRequest, found: Source, state: str) -> dict[str, Any] | None:
-    """What was begun with this state, which is good once, for its person and for its time."""
+    """What was begun with this state, which is good once and for its person."""
     begun: dict[str, Any] = request.session.get(BEGUN, {})
     taken: dict[str, Any] | None = begun.pop(state, None)
     request.session[BEGUN] = begun
     if taken is None or taken["source"] != found.NAME or taken["user"] != str(request.user.pk):
         return None
-    return taken if _is_young(taken["at"], STATE_LIFE) else None
+    return taken
 
 
 def _is_young(at: int, life: timedelta) -> bool:
@@ -342,12 +359,20 @@ def disconnect(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     connection = connection_or_404(request.user.pk, given.get("key", ""))
     if request.method == "GET":
-        products = catalogue.list_for(str(request.user.pk)).items
-        row = Row(connection, _uses(products)[connection.key])
-        context = {"row": row, "name": _name(connection)}
+        uses = _uses(catalogue.every_one_of(connection.user_id))
+        ended = [connection, *connections.shown_by(connection)]
+        context = {
+            "connection": connection,
+            "uses": [use for gone in ended for use in uses[gone.key]],
+            "name": _name(connection),
+        }
         return render(request, "products/connections/disconnect.html", context)
-    left = SOURCES[connection.provider].disconnect(connection, timezone.now())
-    messages.success(request, f"{_name(connection)} is disconnected. {left}".strip())
+    now, left = timezone.now(), []
+    if connection.provider == app_store.NAME:
+        left.append(app_hooks.take_away_all(connection, now))
+    left.append(SOURCES[connection.provider].disconnect(connection, now))
+    said = " ".join(sentence for sentence in left if sentence)
+    messages.success(request, f"{_name(connection)} is disconnected. {said}".strip())
     return redirect("connections")
 
 

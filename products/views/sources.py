@@ -17,11 +17,11 @@ from integrations import connections
 from integrations.errors import Failure, NeedsReconnect
 from integrations.sources import SOURCES, app_store
 from integrations.sources.base import Choice, Source
-from integrations.tables import Connection
-from products import catalogue, following
+from products import app_hooks, following
 from products.access import product_or_404, source_or_404
 from products.forms import PUBLIC_FORMS
 from products.tables import Product
+from slothpost_site.dynamo import Conflict
 
 MOST_SHOWN = 100
 
@@ -42,10 +42,12 @@ class Listening:
         return getattr(self.product, following.LINKS[self.source.NAME].name) or self.id
 
     @property
-    def via(self) -> Connection | None:
-        """The account that shows it, whether it works or not."""
+    def why_cut_off(self) -> str:
+        """Why the account that shows it does not."""
         key = getattr(self.product, following.LINKS[self.source.NAME].via)
-        return connections.find(self.product.user_id, key) if key else None
+        connection = connections.find(self.product.user_id, key)
+        gone = "The account that shows it is not connected any more."
+        return connections.broken_of(connection) if connection else gone
 
     @property
     def has_via(self) -> bool:
@@ -93,19 +95,43 @@ def _change(request: HttpRequest, product: Product, found: Source, action: str) 
     """The buttons that need nothing but a press."""
     now = timezone.now()
     if action == "unfollow":
-        if found.NAME == app_store.NAME:
-            _have_it_tell_no_more(request, product)
+        _say(request, app_hooks.take_away(product, now) if found.NAME == app_store.NAME else "")
         following.unfollow(product, found.NAME)
         messages.success(request, f"{product.name} hears nothing from {found.LABEL} any more.")
     elif action == "ask":
-        following.ask_for_fetch(product, now)
+        _ask(request, product, now)
+    elif action in ("allow", "forbid"):
+        _permit(request, product, found, action, now)
+
+
+def _ask(request: HttpRequest, product: Product, now: datetime) -> None:
+    if following.ask_for_fetch(product, now):
         messages.success(request, "Asked: what is new shows up under Activity within a minute.")
-    elif action == "allow":
-        following.allow_private(product, found.NAME, now)
-        messages.success(request, "Posts may be written from it.")
-    elif action == "forbid":
-        following.forbid_private(product, found.NAME)
-        messages.success(request, "No post will be written from it.")
+    elif following.followed(product):
+        messages.info(request, "It is being asked already: what is new shows up under Activity.")
+    else:
+        messages.error(request, f"{product.name} follows nothing yet: choose what, first.")
+
+
+def _permit(
+    request: HttpRequest, product: Product, found: Source, action: str, now: datetime
+) -> None:
+    """Say whether posts may be written from what the page has shown, and from nothing else."""
+    shown = request.POST.get("follow", "")
+    try:
+        if action == "allow":
+            following.allow_private(product, found.NAME, shown, now)
+            messages.success(request, "Posts may be written from it.")
+        else:
+            following.forbid_private(product, found.NAME, shown)
+            messages.success(request, "No post will be written from it.")
+    except Conflict as conflict:
+        messages.error(request, f"Nothing was changed. {conflict}")
+
+
+def _say(request: HttpRequest, sentence: str) -> None:
+    if sentence:
+        messages.info(request, sentence)
 
 
 # -- choosing --------------------------------------------------------------------------------------
@@ -122,6 +148,7 @@ def _choose_page(
         "product": product,
         "source": found,
         "configured": found.is_configured(),
+        "has_account": bool(connections.of_provider(product.user_id, found.NAME)),
         "choices": matching[:MOST_SHOWN],
         "total": len(choices),
         "more": max(0, len(matching) - MOST_SHOWN),
@@ -129,7 +156,7 @@ def _choose_page(
         "problem": problem,
         "reconnect": isinstance(problem, NeedsReconnect),
         "form": form or (public() if public and _is_open(found) else None),
-        "current": getattr(product, following.LINKS[found.NAME].id),
+        "at": Listening(found, product),
     }
     status = 422 if form is not None else 200
     return render(request, "products/sources/choose.html", context, status=status)
@@ -160,10 +187,10 @@ def _choose(request: HttpRequest, product: Product, found: Source) -> HttpRespon
         return redirect("source", product.product_id, found.PATH)
     now = timezone.now()
     _follow(request, product, found, chosen, now)
-    if chosen.private and "allow" in request.POST:
-        following.allow_private(product, found.NAME, now)
+    if chosen.private:
+        _permit_chosen(request, product, found, now)
     if found.NAME == app_store.NAME:
-        _have_it_tell(request, product, chosen)
+        _say(request, app_hooks.set_up(product, now))
     return redirect(reverse("product", args=[product.product_id]) + "#sources")
 
 
@@ -173,53 +200,21 @@ def _follow(
     """Follow what was chosen; an app that is left for it, or followed openly now, need not tell."""
     is_left = product.app_store_id != chosen.id or not chosen.via
     if found.NAME == app_store.NAME and is_left:
-        _have_it_tell_no_more(request, product)
+        _say(request, app_hooks.take_away(product, now))
     following.follow(product, found.NAME, chosen, now)
     messages.success(request, f"{product.name} follows {chosen.name}.")
 
 
-def _have_it_tell(request: HttpRequest, product: Product, chosen: Choice) -> None:
-    """Set up the app's webhook with the person's key; without, it is asked before each draft."""
-    connection = connections.find(product.user_id, chosen.via)
-    if connection is None:
-        return
-    url = _hook_url(product.user_id, chosen.id)
-    secret = app_store.hook_secrets(app_store.hook_of(product.user_id, chosen.id))[0]
+def _permit_chosen(request: HttpRequest, product: Product, found: Source, now: datetime) -> None:
+    """What the tick beside the list says of what was chosen from it."""
+    chosen = request.POST.get("choice", "")
     try:
-        app_store.set_up_webhook(connection, chosen.id, url, secret, timezone.now())
-    except Failure as failure:
-        messages.info(request, failure.reason)
-
-
-def _have_it_tell_no_more(request: HttpRequest, product: Product) -> None:
-    """Take the app's webhook away, unless another product of the person's hears by it."""
-    connection = following.connection_of(product, app_store.NAME)
-    app_id = product.app_store_id
-    if connection is None or not app_id or _others_hear(product, app_id):
-        return
-    url = _hook_url(product.user_id, app_id)
-    try:
-        app_store.remove_webhook(connection, app_id, url, timezone.now())
-    except Failure as failure:
-        messages.info(request, f"Its webhook may still be there. {failure.reason}")
-
-
-def _others_hear(product: Product, app_id: str) -> bool:
-    """Whether another product of the same person follows this app by a key."""
-    others = (
-        catalogue.find(entry.user_id, entry.product_id)
-        for entry in Product.by_app_store_app.query(app_id)
-        if entry.user_id == product.user_id and entry.product_id != product.product_id
-    )
-    return any(
-        other is not None and other.app_store_id == app_id and other.app_store_via
-        for other in others
-    )
-
-
-def _hook_url(user_id: str, app_id: str) -> str:
-    path = reverse("webhook_app_store_hook", args=[app_store.hook_of(user_id, app_id)])
-    return f"{settings.SITE_URL}{path}"
+        if "allow" in request.POST:
+            following.allow_private(product, found.NAME, chosen, now)
+        else:
+            following.forbid_private(product, found.NAME, chosen)
+    except Conflict as conflict:
+        messages.error(request, f"Whether posts may be written was not kept. {conflict}")
 
 
 def _follow_public(request: HttpRequest, product: Product, found: Source) -> HttpResponse:

@@ -184,7 +184,7 @@ def test_a_private_delivery_reaches_and_is_shown_to_who_may_see_it_alone(
     ("name", "key", "reason"),
     [
         ("installation.deleted", "installation:50001", "SlothPost was uninstalled from"),
-        ("installation.suspend", "installation:50001", "SlothPost was suspended for"),
+        ("installation.suspend", "installation:50001", "SlothPost was suspended at"),
         ("github_app_authorization.revoked", "user:7001", "You took SlothPost's authorisation"),
     ],
 )
@@ -203,6 +203,13 @@ def test_an_installation_whose_suspension_is_lifted_works_again(follower: Produc
     for number, (action, works) in enumerate([("suspend", False), ("unsuspend", True)]):
         assert send(FILES[f"github/installation.{action}"], number).status_code == 200
         assert reread(account).works is works
+
+
+def test_a_suspension_lifted_does_not_bring_back_what_was_uninstalled(follower: Product) -> None:
+    account = account_of("1", "installation:50001", "github#installation:50001")
+    for number, action in enumerate(("deleted", "unsuspend")):
+        assert send(FILES[f"github/installation.{action}"], number).status_code == 200
+    assert str(reread(account).broken).startswith("SlothPost was uninstalled")
 
 
 def test_an_apps_own_hook_takes_what_its_own_secret_signed(

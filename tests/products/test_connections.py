@@ -91,6 +91,24 @@ def test_a_way_back_of_another_source_is_no_way(outside: Outside, alice: User) -
     assert expired(client.get(BACK, {"state": state, "code": code_of(outside)}), outside)
 
 
+def test_a_way_back_to_a_product_that_is_not_there_is_no_way(
+    outside: Outside, alice: User, bob: User
+) -> None:
+    client, his = signed_in(alice), make_product(str(bob.pk))
+    for product in (his.product_id, "\x00", "../..", "x" * 3000):
+        for address in ("/connections/github/connect/", "/connections/github/more/"):
+            assert client.post(address, {"product": product}).status_code == 404
+    assert BEGUN not in client.session
+
+
+def test_an_expired_way_back_starts_again_for_its_product(outside: Outside, alice: User) -> None:
+    client, product = signed_in(alice), make_product(str(alice.pk))
+    gone = client.post("/connections/github/connect/", {"product": product.product_id})
+    state = parse_qs(urlsplit(gone.headers["Location"]).query)["state"][0]
+    page = words(client.get(BACK, {"state": state, "code": "too-old"}))
+    assert f'name="product" value="{product.product_id}"' in page
+
+
 def test_a_way_back_lapses_after_ten_minutes(outside: Outside, alice: User) -> None:
     client = signed_in(alice)
     state = begin(client)
@@ -125,6 +143,8 @@ def test_a_source_that_is_not_set_up_or_not_there_leads_nowhere(
     answer = client.post("/connections/github/connect/", follow=True)
     assert "GitHub is not set up here yet." in words(answer)
     assert "Connect GitHub</button>" not in words(answer)
+    answer = client.post("/connections/github/more/", follow=True)
+    assert "GitHub is not set up here yet." in words(answer)
     assert client.post("/connections/gitlab/connect/").status_code == 404
     assert client.get("/connections/github/connect/").status_code == 405
     assert client.get("/connections/gitlab/callback/").status_code == 404
@@ -282,6 +302,41 @@ def test_disconnecting_says_first_what_stops_and_is_done_by_post_alone(
     client.post(reverse("disconnect"), {"key": found.key})
     assert reread(found) is None
     assert client.post(reverse("disconnect"), {"key": found.key}).status_code == 404
+
+
+def installed(user: User) -> tuple[Connection, Connection]:
+    """A GitHub account, and an installation that it shows."""
+    shows = connections.connect(str(user.pk), "github", Account("7", "acme"), Grant({}), now=NOW)
+    details = {"account": shows.key}
+    through = Account("installation:8", "acme-org", details=details)
+    return shows, connections.connect(str(user.pk), "github", through, Grant({}), now=NOW)
+
+
+def test_disconnecting_an_account_names_what_is_followed_by_its_installations(
+    outside: Outside, alice: User
+) -> None:
+    shows, through = installed(alice)
+    for number in range(30):  # more than a page of them
+        product = make_product(str(alice.pk), name=f"Boat {number}")
+        following.follow(product, "github", Choice("1", "acme-org/boat", via=through.key), NOW)
+    client = signed_in(alice)
+    page = words(client.get(reverse("disconnect"), {"key": shows.key}))
+    assert page.count("follows acme-org/boat") == 30
+    assert words(client.get(PAGE)).count("follows acme-org/boat") == 30
+
+
+def test_an_installation_does_not_work_without_the_account_that_shows_it(
+    outside: Outside, alice: User
+) -> None:
+    shows, through = installed(alice)
+    product = make_product(str(alice.pk))
+    following.follow(product, "github", Choice("1", "acme-org/boat", via=through.key), NOW)
+    connections.mark_broken(shows, "It was taken back at GitHub.", NOW)
+    client = signed_in(alice)
+    page = words(client.get(PAGE))
+    assert (page.count(">Needs you<"), page.count(">Works<")) == (2, 0)
+    own = words(client.get(reverse("product", args=[product.product_id])))
+    assert "It was taken back at GitHub." in own
 
 
 # -- the App Store's key ---------------------------------------------------------------------------

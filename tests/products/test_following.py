@@ -105,7 +105,7 @@ def test_a_rename_keeps_the_link_and_a_deletion_ends_it() -> None:
 
 def test_what_was_open_and_is_private_takes_approved_posts_back() -> None:
     product = follower()
-    following.allow_private(product, "github", NOW)
+    following.allow_private(product, "github", product.github_repo_id, NOW)
     resting, other = approved_post(product), approved_post(product, outlet="x")
     change(resting, None, evidence=[{"key": "k", "source": "github"}])
     what = said("github", received(upkeep=Hidden("It is private now.")))

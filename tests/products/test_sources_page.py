@@ -1,11 +1,15 @@
 """What a product follows: chosen from one's own, or openly; private only as its owner allows."""
 
+from io import StringIO
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from integrations import connections
 from integrations.sources import SOURCES, app_store
@@ -153,9 +157,43 @@ def test_it_can_be_allowed_and_forbidden_later(
 ) -> None:
     connect_github(outside, alice)
     do(client, product, "choose", choice=HARBOUR)
-    assert "Write none</button>" in do(client, product, "allow")
+    assert "Write none</button>" in do(client, product, "allow", follow=HARBOUR)
     assert following.is_allowed(reread(product), "github")
-    assert "Posts may be written from it</button>" in do(client, product, "forbid")
+    page = do(client, product, "forbid", follow=HARBOUR)
+    assert "Posts may be written from it</button>" in page
+    assert not following.is_allowed(reread(product), "github")
+
+
+def test_a_consent_is_for_what_its_page_has_shown_alone(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    do(client, product, "choose", choice=HARBOUR)  # in another tab
+    for shown in (str(SLOWTIDE), "", "x" * 3000):
+        said = "Nothing was changed. Slowtide follows something else there by now."
+        assert said in do(client, product, "allow", follow=shown)
+        assert not following.is_allowed(reread(product), "github")
+
+
+def test_nothing_is_promised_where_nothing_is_followed(client: Client, product: Product) -> None:
+    assert "Slowtide follows nothing yet: choose what, first." in do(client, product, "ask")
+    for action in ("allow", "forbid"):
+        assert "Nothing was changed." in do(client, product, action)
+    assert reread(product).private_allowed is None
+
+
+def test_choosing_the_same_again_goes_on_where_it_was(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    connect_github(outside, alice)
+    do(client, product, "choose", choice=HARBOUR, allow="on")
+    read = {"since": 1_767_000_000_000, "at": 1_767_000_000_001, "seen": {"releases": "etag"}}
+    dynamo.change(reread(product), None, fetched={"github": {**read, "error": "It failed."}})
+    assert "checked" in words(client.get(page_of(product))).split('name="allow"')[1].split(">")[0]
+    do(client, product, "choose", choice=HARBOUR, allow="on")
+    assert following.state_of(reread(product), "github") == read
+    assert following.is_allowed(reread(product), "github")
+    do(client, product, "choose", choice=HARBOUR)
     assert not following.is_allowed(reread(product), "github")
 
 
@@ -236,6 +274,29 @@ def test_another_persons_product_does_not_keep_a_webhook(
     assert len(outside.app_store.hooks) == 1
     do(client, product, "unfollow", "app-store")
     assert outside.app_store.hooks == {}
+
+
+def test_a_key_that_is_disconnected_takes_its_apps_webhooks_along(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    key = connect_app_store(outside, alice).key
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    client.post(reverse("disconnect"), {"key": key})
+    assert outside.app_store.hooks == {}
+
+
+def test_a_webhook_is_signed_with_the_newest_of_rotated_keys(
+    client: Client, product: Product, outside: Outside, alice: User, settings: Settings
+) -> None:
+    settings.TOKEN_KEYS = ["o" * 32]
+    connect_app_store(outside, alice)
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    settings.TOKEN_KEYS = ["n" * 32, "o" * 32]
+    call_command("rotate_token_keys", stdout=StringIO())
+    (hook,) = outside.app_store.hooks.values()
+    name = app_store.hook_of(str(alice.pk), APP_ID)
+    settings.TOKEN_KEYS = ["n" * 32]
+    assert (hook.secret,) == app_store.hook_secrets(name)
 
 
 def test_a_webhook_that_cannot_be_taken_away_is_said_and_in_nobodys_way(

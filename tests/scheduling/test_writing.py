@@ -475,7 +475,8 @@ def test_nothing_is_written_from_what_is_private_before_its_owner_says_so() -> N
     happen(product, 1, at("2026-01-05 15:00"), private=True)
     tick(WEEKS[0])
     assert (post_of(0).state, post_of(0).reason) == (State.SKIPPED, PRIVATE)
-    following.allow_private(reread(product), "github", WEEKS[0])
+    followed = reread(product)
+    following.allow_private(followed, "github", followed.github_repo_id, WEEKS[0])
     tick(WEEKS[1])
     assert told_facts(post_of(1)) == ["pr:1"]
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -27,7 +28,15 @@ from integrations import connections
 from integrations.api import Api
 from integrations.errors import Answer, NeedsReconnect, NotFound, Refused, TryLater
 from integrations.sources.app_store.webhook import LABEL, NAME, STATE_UPDATED
-from integrations.sources.base import BadPayload, Choice, Fields, Finish, Start, trimmed
+from integrations.sources.base import (
+    BadPayload,
+    Choice,
+    Fields,
+    Finish,
+    Start,
+    choices_of,
+    trimmed,
+)
 from integrations.tables import Connection
 
 SERVICE = "App Store Connect"
@@ -272,12 +281,8 @@ def unreadable() -> TryLater:
 
 def choices(user_id: str, now: datetime) -> list[Choice]:
     """Every app that this person's keys show, each once, by name."""
-    found: dict[str, Choice] = {}
-    for connection in connections.of_provider(user_id, NAME):
-        if connection.works:
-            for choice in _apps(connection, now):
-                found.setdefault(choice.id, choice)
-    return sorted(found.values(), key=lambda choice: choice.name.casefold())
+    found = choices_of(connections.of_provider(user_id, NAME), partial(_apps, now=now))
+    return sorted(found, key=lambda choice: choice.name.casefold())
 
 
 def _apps(connection: Connection, now: datetime) -> Iterator[Choice]:

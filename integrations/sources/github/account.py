@@ -22,7 +22,15 @@ from django.conf import settings
 from integrations import connections
 from integrations.connections import Account, Grant
 from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater
-from integrations.sources.base import Cancelled, Choice, ExpiredLink, Fields, Finish, Start
+from integrations.sources.base import (
+    Cancelled,
+    Choice,
+    ExpiredLink,
+    Fields,
+    Finish,
+    Start,
+    choices_of,
+)
 from integrations.sources.github.calls import (
     OPERATORS_FAULT,
     app_token,
@@ -33,7 +41,7 @@ from integrations.sources.github.calls import (
     web,
 )
 from integrations.sources.github.facts import LABEL, NAME, name_of
-from integrations.sources.github.webhook import installation_key, user_key
+from integrations.sources.github.webhook import SUSPENDED, installation_key, user_key
 from integrations.tables import Connection
 
 logger = logging.getLogger(__name__)
@@ -246,7 +254,7 @@ def _connect_installation(account: Connection, installation: Fields, now: dateti
     # Its own token is still to be had: until then the one it has counts as lapsed.
     made = connections.connect(account.user_id, NAME, who, Grant({}, expires_at=now), now=now)
     if installation.has("suspended_at"):
-        connections.mark_broken(made, _suspended(made), now)
+        connections.mark_broken(made, SUSPENDED, now)
     return made
 
 
@@ -262,13 +270,6 @@ def account_of(installation: Connection) -> Connection | None:
     """The person's account that shows an installation."""
     key = (installation.details or {}).get("account", "")
     return connections.find(installation.user_id, key) if key else None
-
-
-def _suspended(installation: Connection) -> str:
-    return (
-        f"SlothPost was suspended for {installation.account_name} at GitHub: lift that there to"
-        " go on."
-    )
 
 
 def _removed(installation: Connection) -> str:
@@ -329,7 +330,7 @@ def _minted(kept: dict[str, str], installation: Connection, now: datetime) -> Gr
         raise _our_own("the app's token was refused") from failure
     except Refused as failure:
         if is_suspension(failure):
-            raise NeedsReconnect(_suspended(installation)) from failure
+            raise NeedsReconnect(SUSPENDED) from failure
         raise
     found = Fields(answer.body, "")
     return Grant({"token": found.text("token")}, expires_at=found.moment("expires_at"))
@@ -345,16 +346,12 @@ def is_suspension(failure: Failure) -> bool:
 # -- using it --------------------------------------------------------------------------------------
 
 
-@understood()
 def choices(user_id: str, now: datetime) -> list[Choice]:
     """Every repository that both the app and the person can see: the app may see more."""
-    accounts = _accounts(user_id)
-    working = [account for account in accounts if account.works]
-    if accounts and not working:
-        raise NeedsReconnect(str(accounts[0].broken))
-    return [choice for account in working for choice in _choices_of(account, now)]
+    return choices_of(_accounts(user_id), partial(_choices_of, now=now))
 
 
+@understood()
 def _choices_of(account: Connection, now: datetime) -> list[Choice]:
     found = []
     with _noted(account, now):
@@ -404,7 +401,7 @@ def _check_installation(installation: Connection, now: datetime) -> None:
     found = shown.get(installation.key)
     if found is not None and not found.has("suspended_at"):
         return
-    reason = _removed(installation) if found is None else _suspended(installation)
+    reason = _removed(installation) if found is None else SUSPENDED
     connections.mark_broken(installation, reason, now)
     raise NeedsReconnect(reason)
 
@@ -428,9 +425,8 @@ def disconnect(connection: Connection, now: datetime) -> str:
         connections.disconnect(connection)
         return f"It is still installed at GitHub: uninstall it at {_installed_at()}."
     _give_back(connection, now)
-    for other in connections.of_provider(connection.user_id, NAME):
-        if _is_installation(other) and (other.details or {}).get("account") == connection.key:
-            connections.disconnect(other)
+    for installation in connections.shown_by(connection):
+        connections.disconnect(installation)
     connections.disconnect(connection)
     return f"The app is still installed at GitHub: uninstall it at {_installed_at()}."
 

@@ -311,6 +311,4 @@ def find_repository(name: str, now: datetime) -> tuple[str, str]:
             " is in your list once your account is connected."
         ) from failure
     except Failure as failure:
-        raise NoSuchRepository(
-            "GitHub did not answer: try again in a minute, or enter the numeric id."
-        ) from failure
+        raise NoSuchRepository("GitHub did not answer: try again in a minute.") from failure

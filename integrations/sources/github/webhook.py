@@ -167,6 +167,9 @@ def _public(body: Fields, received: Received) -> Received:
     return replace(received, upkeep=Opened(), note="The repository is open to everybody now")
 
 
+SUSPENDED = "SlothPost was suspended at GitHub for this account: lift that there to go on."
+
+
 def _installation(body: Fields, received: Received) -> Received:
     """What became of the app at an account: whoever connected it hears so."""
     installation = body.fields("installation")
@@ -177,11 +180,10 @@ def _installation(body: Fields, received: Received) -> Received:
         reason = f"SlothPost was uninstalled from {name} at GitHub: install it again to go on."
         return replace(received, account=AccountNews(key, broken=reason), note=reason)
     if action == "suspend":
-        reason = f"SlothPost was suspended for {name} at GitHub: lift that there to go on."
-        return replace(received, account=AccountNews(key, broken=reason), note=reason)
+        return replace(received, account=AccountNews(key, broken=SUSPENDED), note=SUSPENDED)
     if action == "unsuspend":
         note = f"SlothPost works for {name} again"
-        return replace(received, account=AccountNews(key, works_again=True), note=note)
+        return replace(received, account=AccountNews(key, lifted=SUSPENDED), note=note)
     if action == "created":
         # Whoever installed it comes back by a browser, which says who they are here.
         return replace(received, note=f"SlothPost was installed for {name}")

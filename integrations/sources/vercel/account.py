@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -26,6 +27,7 @@ from integrations.sources.base import (
     Fields,
     Finish,
     Start,
+    choices_of,
     trimmed,
 )
 from integrations.sources.vercel.webhook import LABEL, NAME, installation_key, secrets
@@ -213,23 +215,8 @@ def each_page(
 
 
 def choices(user_id: str, now: datetime) -> list[Choice]:
-    """Every project of every installation that works. A team that is paused, for up to a month,
-    leaves the others' to choose from: its own page says what is wrong."""
-    accounts = connections.of_provider(user_id, NAME)
-    working = [account for account in accounts if account.works]
-    if accounts and not working:
-        raise NeedsReconnect(str(accounts[0].broken))
-    found: dict[str, Choice] = {}
-    failures: list[Failure] = []
-    for account in working:
-        try:
-            for choice in _choices_of(account, now):
-                found.setdefault(choice.id, choice)
-        except Failure as failure:
-            failures.append(failure)
-    if failures and len(failures) == len(working):
-        raise failures[0]
-    return list(found.values())
+    """Every project of every installation that works: a team may be paused, for up to a month."""
+    return choices_of(connections.of_provider(user_id, NAME), partial(_choices_of, now=now))
 
 
 def _choices_of(account: Connection, now: datetime) -> list[Choice]:

@@ -198,7 +198,7 @@ def test_an_installations_token_serves_for_its_hour(outside: Outside, now: datet
 @pytest.mark.parametrize(
     ("happens", "reason"),
     [
-        ("suspend", "SlothPost was suspended for slothpost-demo at GitHub: lift that"),
+        ("suspend", "SlothPost was suspended at GitHub for this account: lift that"),
         ("uninstall", "SlothPost was removed at GitHub from slothpost-demo: install it"),
     ],
 )

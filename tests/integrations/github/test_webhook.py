@@ -18,6 +18,7 @@ from integrations.sources.base import (
     Received,
     Renamed,
 )
+from integrations.sources.github.webhook import SUSPENDED
 from tests.integrations.recorded import deliveries, delivery
 
 REPOSITORY = "186853002"
@@ -436,13 +437,9 @@ def test_a_repository_that_becomes_public_is_open_by_either_event() -> None:
         ),
         (
             "suspend",
-            AccountNews(
-                "github#installation:16598467",
-                broken="SlothPost was suspended for Codertocat at GitHub: lift that there to go"
-                " on.",
-            ),
+            AccountNews("github#installation:16598467", broken=SUSPENDED),
         ),
-        ("unsuspend", AccountNews("github#installation:16598467", works_again=True)),
+        ("unsuspend", AccountNews("github#installation:16598467", lifted=SUSPENDED)),
     ],
 )
 def test_what_becomes_of_an_installation_is_news_of_its_account(
