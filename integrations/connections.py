@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the sources import this module
     from integrations.sources.base import AccountNews
 
 LEASE = timedelta(seconds=30)  # longer than the longest refresh call
+UNSHOWN = "The account that shows it is not connected any more."
 EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
 
 
@@ -129,7 +130,7 @@ def broken_of(connection: Connection) -> str:
         return connection.broken or ""
     shows = find(connection.user_id, account)
     if shows is None:
-        return "The account that shows it is not connected any more."
+        return UNSHOWN
     return broken_of(shows)
 
 

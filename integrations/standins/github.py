@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -158,6 +158,7 @@ class GitHub(Service):
         self.codes: dict[str, Code] = {}
         self.user_tokens: dict[str, datetime] = {}  # by when they lapse
         self.refresh_tokens: set[str] = set()
+        self.refreshes: dict[str, str] = {}  # the user token that goes with a refresh token
         self.app_tokens: dict[str, tuple[int, datetime]] = {}
         self.accounts = {PERSON: PERSON_ID, ORGANISATION: ORGANISATION_ID}
         self.hidden: set[int] = set()  # repositories that the person may not see, the app may
@@ -173,6 +174,7 @@ class GitHub(Service):
         if refused := self._why_not(request):
             return refused
         response = super().handle(request)
+        response = replace(response, headers={**response.headers, **self._allowance(request)})
         if request.method != "GET" or response.status != 200:
             return response
         etag = f'W/"{hashlib.sha256(json.dumps(response.body).encode()).hexdigest()}"'
@@ -197,9 +199,16 @@ class GitHub(Service):
             self.anonymous_left -= 1
             if self.anonymous_left >= 0:
                 return None
-        reset = int((self.clock() + timedelta(minutes=20)).timestamp())
-        limits = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
-        return Response(403, {"message": "API rate limit exceeded"}, limits)
+        return Response(403, {"message": "API rate limit exceeded"}, self._allowance(request))
+
+    def _allowance(self, request: Request) -> dict[str, str]:
+        limit = 5000 if request.headers.get("Authorization") else 60
+        left = self.anonymous_left if limit == 60 else None
+        return {
+            "X-RateLimit-Limit": str(limit),
+            "X-RateLimit-Remaining": str(limit - 1 if left is None else max(left, 0)),
+            "X-RateLimit-Reset": str(int((self.clock() + timedelta(minutes=20)).timestamp())),
+        }
 
     def _is_user(self, token: str) -> bool:
         return token in self.user_tokens and self.user_tokens[token] > self.clock()
@@ -267,6 +276,8 @@ class GitHub(Service):
 
     def authorized(self, request: Request) -> Response:
         form = request.form()
+        if not self._is_our_callback(form.get("redirect_uri", "")):
+            return Response(400, page("GitHub", "Wrong app", "<p>This app is not known.</p>"))
         answer = {"state": form["state"]}
         if form.get("answer") == "allow":
             answer["code"] = self.code(form["redirect_uri"], form.get("code_challenge", ""))
@@ -286,19 +297,24 @@ class GitHub(Service):
             return Response(200, {"error": "incorrect_client_credentials"})
         if form.get("grant_type") == "refresh_token":
             with self.lock:
-                known = form.get("refresh_token", "") in self.refresh_tokens
-                self.refresh_tokens.discard(form.get("refresh_token", ""))
+                refresh = form.get("refresh_token", "")
+                known = refresh in self.refresh_tokens
+                self.refresh_tokens.discard(refresh)
+                self.user_tokens.pop(self.refreshes.pop(refresh, ""), None)
             return self._tokens() if known else Response(200, {"error": "bad_refresh_token"})
         with self.lock:
             code = self.codes.pop(form.get("code", ""), None)
         if code is None or code.made + CODE_LIFE < self.clock() or not _proves(form, code):
             return Response(200, {"error": "bad_verification_code"})
+        if form.get("redirect_uri", code.redirect_uri) != code.redirect_uri:
+            return Response(200, {"error": "redirect_uri_mismatch"})
         return self._tokens()
 
     def _tokens(self) -> Response:
         token, refresh = f"ghu_{secrets.token_hex(20)}", f"ghr_{secrets.token_hex(30)}"
         self.user_tokens[token] = self.clock() + TOKEN_LIFE
         self.refresh_tokens.add(refresh)
+        self.refreshes[refresh] = token
         return Response(
             200,
             {
@@ -312,8 +328,11 @@ class GitHub(Service):
         )
 
     def revoke(self, request: Request, client_id: str) -> Response:
-        if not request.headers.get("Authorization", "").startswith("Basic "):
-            return Response(401, {"message": "Requires authentication"})
+        ours = b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
+        if client_id != CLIENT_ID or request.headers.get("Authorization") != f"Basic {ours}":
+            return self.not_found()
+        if request.json().get("access_token") not in self.user_tokens:
+            return Response(422, {"message": "Validation Failed"})
         self.user_tokens.clear()
         self.refresh_tokens.clear()
         return Response(204)
@@ -453,6 +472,14 @@ class GitHub(Service):
         since = request.query.get("since", "")
         if what == "commits" and since:
             found = [c for c in found if c["commit"]["committer"]["date"] >= since]
+        if what == "pulls":
+            state = request.query.get("state", "open")
+            found = [p for p in found if state in ("all", p["state"])]
+            if base := request.query.get("base"):
+                found = [p for p in found if p["base"]["ref"] == base]
+            if request.query.get("sort") == "updated":
+                newest_first = request.query.get("direction", "desc") == "desc"
+                found = sorted(found, key=lambda p: str(p["updated_at"]), reverse=newest_first)
         return self._page(request, found)
 
     def _page(self, request: Request, entries: list[Any], name: str = "") -> Response:
@@ -503,10 +530,23 @@ class GitHub(Service):
     def send(self, event: str, action: str, about: Mapping[str, Any]) -> int:
         """Tell SlothPost; the status that it answered with, 0 for none."""
         person = {"login": PERSON, "id": PERSON_ID, "type": "User"}
-        payload = {**({"action": action} if action else {}), **about, "sender": person}
+        payload = {
+            **({"action": action} if action else {}),
+            **self._through(about),
+            **about,
+            "sender": person,
+        }
         guid = secrets.token_hex(16)
         self.bodies[guid] = (event, json.dumps(payload).encode())
         return self._deliver(guid)
+
+    def _through(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The installation through which something is seen, where there is one."""
+        number = about.get("repository", {}).get("id", 0)
+        for installation in self.installations.values():
+            if number and self._covers(installation, self.repositories[number]):
+                return {"installation": {"id": installation.id}}
+        return {}
 
     def _deliver(self, guid: str) -> int:
         event, body = self.bodies[guid]

@@ -24,6 +24,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from integrations import connections, deliveries
+from integrations.connections import UNSHOWN
 from integrations.errors import Failure
 from integrations.sources import SOURCES, app_store, github
 from integrations.sources.base import Cancelled, ExpiredLink, Source
@@ -61,6 +62,11 @@ class Row:
     @property
     def is_installation(self) -> bool:
         return str(self.connection.account_id).startswith("installation:")
+
+    @property
+    def waits_for_account(self) -> bool:
+        """Whether nothing is wrong with it but the account that shows it, which is listed too."""
+        return bool(self.broken) and not self.connection.broken and self.broken != UNSHOWN
 
 
 @dataclass(frozen=True)

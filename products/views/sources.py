@@ -46,8 +46,7 @@ class Listening:
         """Why the account that shows it does not."""
         key = getattr(self.product, following.LINKS[self.source.NAME].via)
         connection = connections.find(self.product.user_id, key)
-        gone = "The account that shows it is not connected any more."
-        return connections.broken_of(connection) if connection else gone
+        return connections.broken_of(connection) if connection else connections.UNSHOWN
 
     @property
     def has_via(self) -> bool:
