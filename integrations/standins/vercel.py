@@ -296,6 +296,18 @@ class Vercel(Service):
         self.send("deployment.ready", {**told, "target": "production"})
         self.send("deployment.promoted", told)
 
+    def stage(self, project: Project) -> None:
+        """Build for production without letting anybody see it yet."""
+        made = add_deployment(project, "Show sunrise and sunset", self.clock())
+        made["readySubstate"] = "STAGED"
+
+    def promote(self, project: Project) -> None:
+        """Let people see what was built last."""
+        newest = project.deployments[0]
+        newest["readySubstate"] = "PROMOTED"
+        told = {**self.about(project), "deployment": {"id": newest["uid"], **newest}}
+        self.send("deployment.promoted", told)
+
     def preview(self, project: Project) -> None:
         deployment = add_deployment(project, "Try another blue", self.clock(), target="preview")
         told = {**self.about(project), "deployment": {"id": deployment["uid"], **deployment}}
@@ -343,6 +355,7 @@ def add_deployment(
         "ready": int(at.timestamp() * 1000),
         "target": target,
         "readyState": "READY",
+        "readySubstate": "PROMOTED",
         "meta": {
             "githubCommitSha": sha or digest,
             "githubCommitRef": "main",
@@ -428,6 +441,7 @@ class Website(Service):
         projects = "".join(
             f"<li><b>{escape(p.name)}</b> {act(DO, p.id, 'deploy', 'Deploy to production')}"
             f" {act(DO, p.id, 'preview', 'Deploy a preview')}"
+            f" {act(DO, p.id, 'stage', 'Build only')} {act(DO, p.id, 'promote', 'Promote')}"
             f" {act(DO, p.id, 'roll_back', 'Roll back')}"
             f" {act(DO, p.id, 'rename', 'Rename')} {act(DO, p.id, 'remove_project', 'Remove')}</li>"
             for p in vercel.projects.values()

@@ -3,7 +3,7 @@
 https://vercel.com/docs/rest-api/reference/endpoints/deployments/list-deployments
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 from integrations.errors import NeedsReconnect, Refused
@@ -11,8 +11,11 @@ from integrations.sources.base import Event, Fetched, Fields, Follow, OutOfReach
 from integrations.sources.vercel.account import ask, each_page, understood
 from integrations.sources.vercel.webhook import deployed
 from integrations.tables import Connection
+from slothpost_site.moments import to_ms
 
 MOST_PAGES = 5
+STAGED = "staged"  # in `Follow.seen`: when the oldest deployment was created that may yet go live
+WAITED_FOR = timedelta(days=30)  # for a staged deployment to be promoted
 
 
 def fetch(follow: Follow, now: datetime) -> Fetched:
@@ -23,7 +26,10 @@ def fetch(follow: Follow, now: datetime) -> Fetched:
         with understood():
             project = Fields(ask(follow.connection, f"/v9/projects/{follow.id}", now).body, "")
             name = trimmed(project.text("name"), 100)
-            events, was_cut = _deployments(follow.connection, follow, now)
+            found, was_cut = _deployments(follow.connection, follow, now)
+            staged = [each for each in found if _is_staged(each)]
+            events = tuple(_event(each) for each in found if not _is_staged(each))
+            oldest = [each.number("created") for each in staged]
     except Refused as failure:
         status = failure.answer.status if failure.answer else 0
         if status not in (403, 404):
@@ -31,6 +37,7 @@ def fetch(follow: Follow, now: datetime) -> Fetched:
         return Fetched(upkeep=(OutOfReach("Vercel no longer shows this project to you."),))
     return Fetched(
         events=events,
+        seen={STAGED: str(min(oldest))} if oldest else {},
         upkeep=(Renamed(name),) if name != follow.name else (),
         note="Of many deployments only the newest were read." if was_cut else "",
     )
@@ -38,8 +45,8 @@ def fetch(follow: Follow, now: datetime) -> Fetched:
 
 def _deployments(
     connection: Connection, follow: Follow, now: datetime
-) -> tuple[tuple[Event, ...], bool]:
-    """What was deployed since, newest first, and whether there was more."""
+) -> tuple[list[Fields], bool]:
+    """What was made for production since, newest first, and whether there was more."""
     pages = each_page(
         connection,
         "/v7/deployments",
@@ -48,14 +55,26 @@ def _deployments(
         projectId=follow.id,
         target="production",
         state="READY",
-        since=int(follow.since.timestamp() * 1000),
+        since=_since(follow, now),
     )
-    events: list[Event] = []
+    found: list[Fields] = []
     more = False
     for page in islice(pages, MOST_PAGES):
-        events += [_event(found) for found in page.each("deployments")]
+        found += page.each("deployments")
         more = page.maybe("pagination").has("next")
-    return tuple(events), more
+    return found, more
+
+
+def _since(follow: Follow, now: datetime) -> int:
+    """The list goes by creation, so that what waited to be promoted stands before what was read."""
+    since = to_ms(follow.since)
+    waiting = int(follow.seen.get(STAGED, since))
+    return min(since, max(waiting, to_ms(now - WAITED_FOR)))
+
+
+def _is_staged(found: Fields) -> bool:
+    """Ready, and not serving anybody before somebody promotes it."""
+    return found.text("readySubstate", "") == "STAGED"
 
 
 def _event(found: Fields) -> Event:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -226,6 +227,23 @@ def test_what_is_asked_for_is_what_webhooks_tell(outside: Outside, now: datetime
 def test_only_what_is_new_is_asked_for(outside: Outside, now: datetime) -> None:
     account = connect(outside, now)
     assert len(source.fetch(follow(account, now, days=5), now).events) == 1
+
+
+def test_what_is_built_and_not_promoted_is_told_once_people_see_it(
+    outside: Outside, now: datetime
+) -> None:
+    account = connect(outside, now)
+    project = outside.vercel.projects[SLOWTIDE]
+    outside.vercel.clock = lambda: now - timedelta(days=1)
+    outside.vercel.stage(project)
+    before = source.fetch(follow(account, now, days=2), now)
+    assert before.events == ()
+    later = replace(follow(account, now, days=0), seen=before.seen)
+    assert source.fetch(later, now).seen == before.seen  # it still waits
+    outside.vercel.promote(project)  # and the webhook is lost
+    after = source.fetch(later, now)
+    assert [event.title for event in after.events] == ["Show sunrise and sunset"]
+    assert after.seen == {}
 
 
 def test_a_new_name_and_a_project_that_is_gone_are_told(outside: Outside, now: datetime) -> None:
