@@ -134,6 +134,7 @@ class Problem(Exception):
 
 class AppStoreConnect(Service):
     prefix = "/app-store-connect"
+    kept = ("keys", "hooks")
     routes = (
         ("GET", "/", "front"),
         ("POST", "/do", "do"),

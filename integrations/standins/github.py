@@ -126,6 +126,7 @@ class Code:
 
 class GitHub(Service):
     prefix = "/github"
+    kept = ("installations", "user_tokens", "refresh_tokens", "refreshes", "app_tokens")
     routes = (
         ("GET", "/", "front"),
         ("POST", "/do", "do"),

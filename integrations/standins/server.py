@@ -1,12 +1,15 @@
 """What the stand-ins share: a small server that hands requests to services and fails on demand."""
 
 import json
+import pickle
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -80,6 +83,7 @@ class Service:
     the pattern's groups are the handler's further arguments."""
 
     prefix = ""  # "/github"
+    kept: tuple[str, ...] = ()  # what survives a restart: attributes that hold who is connected
     routes: tuple[tuple[str, str, str], ...] = ()
 
     def __init__(self, standins: "StandIns") -> None:
@@ -129,13 +133,16 @@ class Call:
 class StandIns:
     """All the services behind one port."""
 
-    def __init__(self, port: int = 0, site_url: str = "http://localhost:8000") -> None:
+    def __init__(
+        self, port: int = 0, site_url: str = "http://localhost:8000", memory: Path | None = None
+    ) -> None:
         self.site_url = site_url  # where webhooks are sent
+        self.memory = memory  # the file that holds what survives a restart
         self.services: list[Service] = []
         self.faults: list[Fault] = []
         self.calls: list[Call] = []
         self.alter: Callable[[Response], Response] = lambda response: response
-        self._lock = Lock()
+        self._lock, self._remembering = Lock(), Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
 
@@ -181,8 +188,35 @@ class StandIns:
             if request.path == service.prefix or request.path.startswith(f"{service.prefix}/"):
                 below = request.path.removeprefix(service.prefix) or "/"
                 inner = Request(request.method, below, request.query, request.headers, request.body)
-                return self.alter(service.handle(inner))
+                response = service.handle(inner)
+                if self.memory and request.method != "GET":
+                    self._remember(self.memory)
+                return self.alter(response)
         return Response(404, "There is no such service here.")
+
+    def _remember(self, memory: Path) -> None:
+        with self._remembering, ExitStack() as still:
+            for service in self.services:
+                still.enter_context(service.lock)
+            kept = {s.prefix: {name: getattr(s, name) for name in s.kept} for s in self.services}
+            new = memory.with_suffix(".new")
+            new.write_bytes(pickle.dumps(kept))
+            new.chmod(0o600)
+            new.replace(memory)
+
+    def recall(self) -> None:
+        """Have the services go on with whoever was connected; a file of an older version, which
+        knows other things, is left aside."""
+        if self.memory is None or not self.memory.exists():
+            return
+        try:
+            known = pickle.loads(self.memory.read_bytes())  # noqa: S301 -- this class wrote it
+        except (pickle.UnpicklingError, AttributeError, ImportError, EOFError, TypeError):
+            return
+        for service in self.services:
+            for name in service.kept:
+                if name in known.get(service.prefix, {}):
+                    setattr(service, name, known[service.prefix][name])
 
 
 def _matches(fault: Fault, request: Request) -> bool:

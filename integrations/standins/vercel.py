@@ -103,6 +103,7 @@ class Vercel(Service):
     """The API."""
 
     prefix = "/vercel-api"
+    kept = ("configurations",)
     routes = (
         ("POST", "/v2/oauth/access_token", "exchange"),
         ("GET", "/v1/integrations/configuration/([^/]+)", "show_configuration"),

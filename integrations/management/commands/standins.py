@@ -26,13 +26,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEBUG:
             raise CommandError("Stand-ins accept anybody: they are for development.")
-        standins = StandIns(settings.STANDINS_PORT, settings.SITE_URL)
+        memory = settings.DATA_DIR / "standins.pickle"
+        standins = StandIns(settings.STANDINS_PORT, settings.SITE_URL, memory)
         keys = settings.DATA_DIR / "secrets"
         for service in SERVICES:
             service.add_to(standins, keys)
         if options["environment"]:
             self.stdout.write(json.dumps(_environment(standins)))
             return
+        standins.recall()
         standins.serve()
 
 
