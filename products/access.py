@@ -3,6 +3,8 @@
 from django.http import Http404
 
 from integrations import connections
+from integrations.accounts import Provider
+from integrations.providers import PROVIDERS
 from integrations.sources import SOURCES
 from integrations.sources.base import Source
 from integrations.tables import Connection
@@ -38,8 +40,16 @@ def activity_or_404(product: Product, key: str) -> Activity:
 
 def connection_or_404(user_id: int | None, key: str) -> Connection:
     found = connections.find(str(user_id), key)
-    if found is None or found.provider not in SOURCES:
+    if found is None or found.provider not in PROVIDERS:
         raise Http404("There is no such account.")
+    return found
+
+
+def provider_or_404(path: str) -> Provider:
+    """The service, by its name in addresses, at which an account can be connected."""
+    found = next((provider for provider in PROVIDERS.values() if path == provider.PATH), None)
+    if found is None:
+        raise Http404("There is no such service.")
     return found
 
 

@@ -32,6 +32,13 @@ def set_up(product: Product, now: datetime) -> str:
     return ""
 
 
+def set_up_all(connection: Connection, now: datetime) -> list[str]:
+    """The same for all of the person's products that follow an app by this key: somebody may have
+    taken the webhook away at the App Store."""
+    said = (set_up(product, now) for product in _followers(connection))
+    return [sentence for sentence in said if sentence]
+
+
 def take_away(product: Product, now: datetime) -> str:
     """Remove the webhook of the product's app, unless another product of the person's hears by it.
     "" or a sentence that says what may be left."""
@@ -43,13 +50,18 @@ def take_away(product: Product, now: datetime) -> str:
 
 def take_away_all(connection: Connection, now: datetime) -> str:
     """Remove the webhooks of all the apps that the person's products follow by this key."""
-    apps = {
-        str(product.app_store_id)
+    apps = {str(product.app_store_id) for product in _followers(connection)}
+    left = [_removed(connection, app_id, now) for app_id in sorted(apps)]
+    return next((sentence for sentence in left if sentence), "")
+
+
+def _followers(connection: Connection) -> list[Product]:
+    """The person's products that follow an app by this key."""
+    return [
+        product
         for product in catalogue.every_one_of(connection.user_id)
         if product.app_store_id and product.app_store_via == connection.key
-    }
-    left = [_removed(connection, app_id, now) for app_id in sorted(apps)] if apps else []
-    return next((sentence for sentence in left if sentence), "")
+    ]
 
 
 def _removed(connection: Connection, app_id: str, now: datetime) -> str:

@@ -82,6 +82,36 @@ def follow(product: Product, source: str, choice: Choice, now: datetime) -> None
     )
 
 
+def follow_openly(connection: Connection) -> None:
+    """What a person's products follow through this account, they go on following as anybody can."""
+    link = LINKS[connection.provider]
+    for product in catalogue.every_one_of(connection.user_id):
+        if getattr(product, link.via) == connection.key:
+            _alter(product, lambda: {link.via: None})
+
+
+def left_behind(user_id: str, source: str) -> list[Product]:
+    """A person's products that follow something through an account that is not connected."""
+    via = LINKS[source].via
+    return [
+        product
+        for product in catalogue.every_one_of(user_id)
+        if getattr(product, via) and connections.find(user_id, getattr(product, via)) is None
+    ]
+
+
+def go_on(user_id: str, source: str, choices: Sequence[Choice], now: datetime) -> list[Product]:
+    """Follow the same as before through the account that shows it now; which products do."""
+    shown = {choice.id: choice for choice in choices}
+    going_on = []
+    for product in left_behind(user_id, source):
+        choice = shown.get(getattr(product, LINKS[source].id))
+        if choice:
+            follow(product, source, choice, now)
+            going_on.append(product)
+    return going_on
+
+
 def _read_from(product: Product, source: str, choice: Choice, now: datetime) -> dict[str, Any]:
     """The state that its reading begins with, or goes on from. What the last fetch left for the
     next one was shown to another account, where it comes by another now."""

@@ -214,6 +214,13 @@ class AppStoreKeyForm(forms.Form):
             self.add_error("private_key", "Paste the key, or choose its file.")
         return cleaned
 
+    def answer(self) -> dict[str, str]:
+        return {name: str(value) for name, value in self.cleaned_data.items()}
+
+
+# What has to be typed before an account can be connected, by the name of its service.
+CONNECT_FORMS: dict[str, type[AppStoreKeyForm]] = {"app_store": AppStoreKeyForm}
+
 
 class TextForm(forms.Form):
     """A post's text as a person has it before them, and the hash of the text that was stored when

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from integrations import connections
-from integrations.sources import SOURCES
+from integrations.providers import PROVIDERS
 from integrations.tables import Connection
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def tell_broken(connection: Connection, now: datetime) -> bool:
     if owner is None or not owner.email:
         logger.warning("nobody to tell", extra=ids)
         return True
-    source = SOURCES[connection.provider].LABEL
+    source = PROVIDERS[connection.provider].LABEL
     context = {
         "source": source,
         "account": connection.account_name or connection.account_id,

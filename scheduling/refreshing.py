@@ -6,7 +6,7 @@ from typing import Any
 
 from integrations import connections
 from integrations.errors import Failure, NeedsReconnect
-from integrations.sources import SOURCES
+from integrations.providers import PROVIDERS
 from integrations.tables import Connection, RefreshIndex
 from scheduling import notices, ticks
 from scheduling.ticks import TickReport
@@ -77,7 +77,7 @@ def _tell(connection: Connection, now: datetime) -> bool:
 def _renew(connection: Connection, now: datetime) -> bool:
     """Renew an account's secrets. What failed for now is tried again: it is not a dead account."""
     try:
-        SOURCES[connection.provider].renew(connection, now)
+        PROVIDERS[connection.provider].renew(connection, now)
     except NeedsReconnect as failure:
         if connections.mark_broken(connection, failure.reason, now):
             logger.info("an account broke", extra={"connection": connection.key})

@@ -138,7 +138,7 @@ def test_an_organisations_owner_has_to_approve_it_first(
     page.get_by_label("slow-boats").check()
     press(page, "Install")
     expect(page.locator(".messages")).to_contain_text("An owner of the organisation has to approve")
-    assert card(page, "GitHub").count("Works") == 1
+    assert card(page, "GitHub").count("No repositories yet") == 1
 
 
 def test_vercel_cancelled_connected_for_a_team_paused_removed_and_connected_again(
@@ -221,7 +221,7 @@ def test_the_app_stores_key_is_refused_connected_and_never_shown_again(
     page.get_by_label("Key ID").fill(KEY_ID)
     page.get_by_label("Private key").fill(pem)
     press(page, "Connect")
-    says(page, f"The App Store is connected: Key {KEY_ID}.")
+    says(page, f"App Store is connected: Key {KEY_ID}.")
     assert pem[40:80] not in page.content()
     page.get_by_role("link", name=f"Disconnect Key {KEY_ID}").click()
     press(page, "Disconnect")

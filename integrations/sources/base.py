@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from integrations.accounts import Provider
 from integrations.errors import Failure, NeedsReconnect
 
 if TYPE_CHECKING:
@@ -143,31 +144,6 @@ class Fetched:
     note: str = ""  # what its owner should know, such as that a list was too long to read whole
 
 
-class Cancelled(Exception):
-    """The person said no at the source; `str()` is a sentence for them. Nothing was connected."""
-
-
-class ExpiredLink(Exception):
-    """The way back from the source was too old, or used before: it begins again at the start."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where a browser goes to connect an account, and what its session keeps till it returns."""
-
-    url: str
-    kept: Mapping[str, str] = field(default_factory=dict)  # such as PKCE's verifier
-
-
-@dataclass(frozen=True)
-class Finish:
-    """An account is connected; `next_url` is where its source wants the browser to go on, or ""."""
-
-    connection: "Connection"
-    next_url: str = ""
-    note: str = ""  # what is still missing, in words
-
-
 class BadPayload(Exception):
     """The JSON is not of the shape that the source documents; `str()` is one line of reason."""
 
@@ -198,12 +174,9 @@ def choices_of(
     return list(found.values())
 
 
-class Source(Protocol):
+class Source(Provider, Protocol):
     """A package per source; `integrations.sources.SOURCES` lists them."""
 
-    NAME: str
-    LABEL: str
-    PATH: str  # of its webhooks and its pages, such as "app-store"
     FOLLOW_ATTRIBUTE: str  # the product's attribute (and sparse index) that `follow_id` matches
     METHODS: tuple[str, ...]  # HTTP methods that its deliveries come with
     SIGNATURE_HEADER: str
@@ -222,35 +195,10 @@ class Source(Protocol):
     def parse(self, payload: dict[str, object], headers: Mapping[str, str]) -> Received:
         """What a delivery says. Pure; raises BadPayload and nothing else, whatever it is fed."""
 
-    # -- its accounts
-
-    def is_configured(self) -> bool:
-        """Whether the operator has set what connecting an account takes."""
-
-    def start(self, state: str, callback_url: str) -> Start:
-        """Where to send the browser to connect an account."""
-
-    def finish(
-        self, user_id: str, answer: Mapping[str, str], kept: Mapping[str, str], now: datetime
-    ) -> Finish:
-        """Connect what the browser came back with, once one real read of the account succeeded.
-
-        `answer` is the query of the callback; `kept` is what start() kept, and "callback_url".
-        Raises Cancelled, ExpiredLink or a Failure; then nothing was connected.
-        """
+    # -- its accounts, beside what every provider can do
 
     def choices(self, user_id: str, now: datetime) -> list[Choice]:
         """What this person's accounts show that can be followed. Raises a Failure."""
-
-    def check(self, connection: "Connection", now: datetime) -> None:
-        """One real read of the account, and its health accordingly. Raises a Failure."""
-
-    def disconnect(self, connection: "Connection", now: datetime) -> str:
-        """Give the grant back at the source as far as can be, forget the account, and say in a
-        sentence what is left to do there, or ""."""
-
-    def renew(self, connection: "Connection", now: datetime) -> None:
-        """Renew what lapses by itself, whether it is needed now or not. Raises a Failure."""
 
     # -- its history
 

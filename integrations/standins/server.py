@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from django.conf import settings
 from requests.structures import CaseInsensitiveDict
 
 
@@ -68,9 +69,11 @@ def page(service: str, title: str, body: str) -> str:
     return (
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><body style='font:1rem/1.6 system-ui;max-width:44rem;"
-        "margin:2rem auto;padding:0 1rem;color-scheme:light dark'>"
-        f"<p><small>A stand-in for {service} on this machine: nothing here is real.</small></p>"
+        f"<title>{title}</title><style>:root{{color-scheme:light dark;font:1rem/1.6 system-ui}}"
+        "body{max-width:44rem;margin:2rem auto;padding:0 1rem}button{min-height:2rem}"
+        "a{color:LinkText}</style><body>"
+        f"<p><small>A stand-in for {service} on this machine: nothing here is real."
+        f" <a href='{settings.SITE_URL}'>Back to SlothPost</a></small></p>"
         f"<h1>{title}</h1>{body}</body></html>"
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,14 +25,16 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from integrations import connections, deliveries
+from integrations.accounts import Cancelled, Consenting, ExpiredLink, Provider
 from integrations.connections import UNSHOWN
 from integrations.errors import Failure
+from integrations.providers import CONSENTING, PROVIDERS
 from integrations.sources import SOURCES, app_store, github
-from integrations.sources.base import Cancelled, ExpiredLink, Source
+from integrations.sources.base import Source
 from integrations.tables import Connection, Delivery
 from products import app_hooks, catalogue, following
-from products.access import connection_or_404, product_or_404, source_or_404
-from products.forms import AppStoreKeyForm
+from products.access import connection_or_404, product_or_404, provider_or_404
+from products.forms import CONNECT_FORMS
 from products.tables import Product
 from slothpost_site.moments import from_ms, to_ms
 
@@ -58,10 +61,18 @@ class Row:
     connection: Connection
     uses: list[Use]
     broken: str = ""  # why it does not work, be it for the account that shows it
+    shows_others: bool = False  # whether installations are read through it
 
     @property
     def is_installation(self) -> bool:
         return str(self.connection.account_id).startswith("installation:")
+
+    @property
+    def lacks_repositories(self) -> bool:
+        """Whether it is a GitHub account at which the app is installed nowhere yet."""
+        connection = self.connection
+        is_account = connection.provider == github.NAME and not self.is_installation
+        return is_account and connection.works and not self.shows_others
 
     @property
     def waits_for_account(self) -> bool:
@@ -71,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Card:
-    source: Source
+    source: Provider
     rows: list[Row]
 
 
@@ -83,10 +94,11 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     page = connections.list_for(user_id, request.GET.get("cursor", ""))
     products = list(catalogue.every_one_of(user_id))
     uses = _uses(products)
-    rows = [Row(c, uses[c.key], connections.broken_of(c)) for c in page.items]
+    shown = {(c.details or {}).get("account") for c in page.items}
+    rows = [Row(c, uses[c.key], connections.broken_of(c), c.key in shown) for c in page.items]
     cards = [
         Card(source, [row for row in rows if row.connection.provider == name])
-        for name, source in SOURCES.items()
+        for name, source in PROVIDERS.items()
     ]
     context = {
         "cards": cards,
@@ -130,45 +142,60 @@ def _stand_ins() -> list[tuple[str, str]]:
 
 @require_POST
 @login_required
-def connect(request: HttpRequest, source: str) -> HttpResponse:
+def connect(request: HttpRequest, provider: str) -> HttpResponse:
     """Send the browser to a source to connect an account."""
-    found = source_or_404(source)
+    found = provider_or_404(provider)
     if not found.is_configured():
         messages.error(request, f"{found.LABEL} is not set up here yet.")
         return redirect("connections")
     product = _named_product(request)
+    if found.NAME in CONNECT_FORMS:
+        query = f"?{urlencode({'product': product})}" if product else ""
+        return HttpResponseRedirect(reverse("connect_form", args=[found.PATH]) + query)
+    try:
+        return _set_out(request, CONSENTING[found.NAME], {}, product)
+    except Failure as failure:
+        return _failed(request, found, failure, product)
+
+
+def _set_out(
+    request: HttpRequest, found: Consenting, answer: Mapping[str, str], product: str
+) -> HttpResponse:
+    """Send the browser to where the service asks the person. Raises a Failure."""
     state = secrets.token_urlsafe(32)
-    start = found.start(state, _callback_url(found))
+    start = found.start(state, _callback_url(found), answer)
     _begin(request, found, state, start.kept, product)
     return HttpResponseRedirect(start.url)
 
 
+def _failed(request: HttpRequest, found: Provider, failure: Failure, product: str) -> HttpResponse:
+    context = {"source": found, "reason": failure.reason, "product": product}
+    return render(request, "products/connections/failed.html", context, status=502)
+
+
 @require_POST
 @login_required
-def more(request: HttpRequest, source: str) -> HttpResponse:
+def more(request: HttpRequest) -> HttpResponse:
     """Send the browser to GitHub to choose what SlothPost may read there."""
-    found = source_or_404(source)
-    if found.NAME != github.NAME:
-        raise Http404("Only GitHub has such a page.")
-    if not found.is_configured():
-        messages.error(request, f"{found.LABEL} is not set up here yet.")
+    if not github.is_configured():
+        messages.error(request, f"{github.LABEL} is not set up here yet.")
         return redirect("connections")
     state = secrets.token_urlsafe(32)
-    _begin(request, found, state, {}, _named_product(request))
+    _begin(request, PROVIDERS[github.NAME], state, {}, _named_product(request))
     return HttpResponseRedirect(github.install_url(state))
 
 
 def _named_product(request: HttpRequest) -> str:
     """The product whose page sent the person here, or ""."""
-    product_id = request.POST.get("product", "")
+    product_id = request.POST.get("product", "") or request.GET.get("product", "")
     return str(product_or_404(request.user.pk, product_id).product_id) if product_id else ""
 
 
 @require_GET
 @sensitive_variables()
-def callback(request: HttpRequest, source: str) -> HttpResponse:
+def callback(request: HttpRequest, provider: str) -> HttpResponse:
     """Where a source sends the browser back to."""
-    found = source_or_404(source)
+    found = provider_or_404(provider)
     answer = request.GET.dict()
     state = answer.pop("state", "")
     begun = _taken(request, found, state)
@@ -176,14 +203,14 @@ def callback(request: HttpRequest, source: str) -> HttpResponse:
         return _finish(request, found, answer, begun)
     if begun is not None:
         return _expired(request, found, product=begun["product"])
-    if not state and {"code", "installation_id"} & set(answer):
+    if found.NAME in SOURCES and not state and {"code", "installation_id"} & set(answer):
         return _arrive(request, found, answer)
     return _expired(request, found)
 
 
 @sensitive_variables()
 def _finish(
-    request: HttpRequest, found: Source, answer: Mapping[str, str], begun: Mapping[str, Any]
+    request: HttpRequest, found: Provider, answer: Mapping[str, str], begun: Mapping[str, Any]
 ) -> HttpResponse:
     """Connect what the browser brought, and go on where it makes sense."""
     state = secrets.token_urlsafe(32)
@@ -197,11 +224,12 @@ def _finish(
     except ExpiredLink as expired:
         return _expired(request, found, str(expired), product)
     except Failure as failure:
-        context = {"source": found, "reason": failure.reason, "product": product}
-        return render(request, "products/connections/failed.html", context, status=502)
+        return _failed(request, found, failure, product)
     if not (done.next_url and done.note):  # else it is said when the next step is done
         name = done.connection.account_name or found.LABEL
         messages.success(request, f"{found.LABEL} is connected: {name}.")
+    if found.NAME in SOURCES:
+        _go_on_following(request, SOURCES[found.NAME])
     if done.note and not done.next_url:
         messages.info(request, done.note)
     if done.next_url:
@@ -210,14 +238,29 @@ def _finish(
     return _back(found, product)
 
 
-def _back(found: Source, product: str) -> HttpResponse:
-    if product:
+def _go_on_following(request: HttpRequest, source: Source) -> None:
+    """What products followed through an account that is gone, through the one that shows it now."""
+    user_id, now = str(request.user.pk), timezone.now()
+    if not following.left_behind(user_id, source.NAME):
+        return
+    try:
+        choices = source.choices(user_id, now)
+    except Failure:  # the products' own pages say that they are cut off
+        return
+    for product in following.go_on(user_id, source.NAME, choices, now):
+        messages.info(request, f"{product.name} is heard of again.")
+
+
+def _back(found: Provider, product: str) -> HttpResponse:
+    if product and found.NAME in SOURCES:
         return redirect("source", product, found.PATH)
+    if product:
+        return redirect(reverse("product", args=[product]) + "#outlets")
     return redirect("connections")
 
 
 def _expired(
-    request: HttpRequest, found: Source, reason: str = "", product: str = ""
+    request: HttpRequest, found: Provider, reason: str = "", product: str = ""
 ) -> HttpResponse:
     """The way back was too old, or used before. Nothing is exchanged."""
     signed_in = request.user.is_authenticated
@@ -231,7 +274,7 @@ def _expired(
     return render(request, "products/connections/expired.html", context, status=400)
 
 
-def _callback_url(found: Source) -> str:
+def _callback_url(found: Provider) -> str:
     return f"{settings.SITE_URL}{reverse('connect_callback', args=[found.PATH])}"
 
 
@@ -240,7 +283,7 @@ def _callback_url(found: Source) -> str:
 
 @sensitive_variables()
 def _begin(
-    request: HttpRequest, found: Source, state: str, kept: Mapping[str, str], product: str
+    request: HttpRequest, found: Provider, state: str, kept: Mapping[str, str], product: str
 ) -> None:
     begun: dict[str, Any] = request.session.get(BEGUN, {})
     begun[state] = {
@@ -254,7 +297,7 @@ def _begin(
 
 
 @sensitive_variables()
-def _taken(request: HttpRequest, found: Source, state: str) -> dict[str, Any] | None:
+def _taken(request: HttpRequest, found: Provider, state: str) -> dict[str, Any] | None:
     """What was begun with this state, which is good once and for its person."""
     begun: dict[str, Any] = request.session.get(BEGUN, {})
     taken: dict[str, Any] | None = begun.pop(state, None)
@@ -272,7 +315,7 @@ def _is_young(at: int, life: timedelta) -> bool:
 
 
 @sensitive_variables()
-def _arrive(request: HttpRequest, found: Source, answer: Mapping[str, str]) -> HttpResponse:
+def _arrive(request: HttpRequest, found: Provider, answer: Mapping[str, str]) -> HttpResponse:
     """Keep what was brought out of the address, have the person sign in, and ask them."""
     arrived = {"source": found.NAME, "answer": dict(answer), "at": to_ms(timezone.now())}
     request.session[ARRIVED] = arrived
@@ -285,9 +328,9 @@ def _arrive(request: HttpRequest, found: Source, answer: Mapping[str, str]) -> H
 @require_http_methods(["GET", "POST"])
 @login_required
 @sensitive_variables()
-def confirm(request: HttpRequest, source: str) -> HttpResponse:
+def confirm(request: HttpRequest, provider: str) -> HttpResponse:
     """Ask whether an account that the browser came with is to be connected here."""
-    found = source_or_404(source)
+    found = provider_or_404(provider)
     arrived: dict[str, Any] = request.session.get(ARRIVED, {})
     valid = arrived.get("source") == found.NAME
     if not (valid and _is_young(arrived["at"], ARRIVAL_LIFE)):
@@ -301,43 +344,42 @@ def confirm(request: HttpRequest, source: str) -> HttpResponse:
     return _finish(request, found, arrived["answer"], {"kept": {}})
 
 
-# -- the App Store's key ---------------------------------------------------------------------------
+# -- a service's own form --------------------------------------------------------------------------
 
 
 @require_http_methods(["GET", "POST"])
 @login_required
-@sensitive_post_parameters("private_key")
+@sensitive_post_parameters()
 @sensitive_variables()
-def key(request: HttpRequest) -> HttpResponse:
-    """Connect App Store Connect by an API key. What was typed as the key is never shown again."""
-    found = SOURCES["app_store"]
+def form(request: HttpRequest, provider: str) -> HttpResponse:
+    """What a service has to be told before: a key, a password, an instance. What was typed as a
+    secret is never shown again."""
+    found = provider_or_404(provider)
+    if found.NAME not in CONNECT_FORMS:
+        raise Http404("This service has no form.")
+    product = _named_product(request)
     posted = request.method == "POST"
-    form = AppStoreKeyForm(request.POST, request.FILES) if posted else AppStoreKeyForm()
-    status = 200
-    if posted and form.is_valid():
-        answer = {name: str(value) for name, value in form.cleaned_data.items()}
+    given = CONNECT_FORMS[found.NAME](*((request.POST, request.FILES) if posted else ()))
+    if posted and given.is_valid():
         try:
-            done = found.finish(str(request.user.pk), answer, {}, timezone.now())
+            return _connect_with(request, found, given.answer(), product)
         except Failure as failure:
-            form.add_error(None, failure.reason)
-        else:
-            messages.success(
-                request, f"The App Store is connected: {done.connection.account_name}."
-            )
-            return _back(found, _begun_for(request, found))
-    if form.errors:
-        status = 422
-    return render(request, "products/connections/key.html", {"form": form}, status=status)
+            given.add_error(None, failure.reason)
+    context = {"source": found, "form": given, "product": product}
+    status = 422 if given.errors else 200
+    return render(request, "products/connections/form.html", context, status=status)
 
 
-def _begun_for(request: HttpRequest, found: Source) -> str:
-    """The product from whose page this was begun last, if it was. What was begun at another
-    source goes on."""
-    begun: dict[str, Any] = request.session.get(BEGUN, {})
-    products = [str(b["product"]) for b in begun.values() if b["source"] == found.NAME]
-    others = {state: b for state, b in begun.items() if b["source"] != found.NAME}
-    request.session[BEGUN] = others
-    return products[-1] if products else ""
+@sensitive_variables()
+def _connect_with(
+    request: HttpRequest, found: Provider, answer: Mapping[str, str], product: str
+) -> HttpResponse:
+    """Go on with what the form said: to the service's own page, or connect at once."""
+    if found.NAME in CONSENTING:
+        return _set_out(request, CONSENTING[found.NAME], answer, product)
+    done = found.finish(str(request.user.pk), answer, {}, timezone.now())
+    messages.success(request, f"{found.LABEL} is connected: {done.connection.account_name}.")
+    return _back(found, product)
 
 
 # -- one account -----------------------------------------------------------------------------------
@@ -348,13 +390,16 @@ def _begun_for(request: HttpRequest, found: Source) -> str:
 def check(request: HttpRequest) -> HttpResponse:
     """One real read of an account, now."""
     connection = connection_or_404(request.user.pk, request.POST.get("key", ""))
-    source = SOURCES[connection.provider]
+    now = timezone.now()
     try:
-        source.check(connection, timezone.now())
+        PROVIDERS[connection.provider].check(connection, now)
     except Failure as failure:
         messages.error(request, f"{_name(connection)}: {failure.reason}")
-    else:
-        messages.success(request, f"{_name(connection)} works.")
+        return redirect("connections")
+    messages.success(request, f"{_name(connection)} works.")
+    if connection.provider == app_store.NAME:
+        for sentence in app_hooks.set_up_all(connection, now):
+            messages.info(request, sentence)
     return redirect("connections")
 
 
@@ -376,12 +421,15 @@ def disconnect(request: HttpRequest) -> HttpResponse:
     now, left = timezone.now(), []
     if connection.provider == app_store.NAME:
         left.append(app_hooks.take_away_all(connection, now))
-    left.append(SOURCES[connection.provider].disconnect(connection, now))
+        following.follow_openly(connection)
+    left.append(PROVIDERS[connection.provider].disconnect(connection, now))
     said = " ".join(sentence for sentence in left if sentence)
     messages.success(request, f"{_name(connection)} is disconnected. {said}".strip())
     return redirect("connections")
 
 
 def _name(connection: Connection) -> str:
-    label = SOURCES[connection.provider].LABEL
-    return f"{label} ({connection.account_name or connection.account_id})"
+    label = PROVIDERS[connection.provider].LABEL
+    whose = connection.account_name or connection.account_id
+    of = "repositories of " if Row(connection, []).is_installation else ""
+    return f"{label} ({of}{whose})"

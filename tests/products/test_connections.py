@@ -25,12 +25,13 @@ from products.views.connections import BEGUN
 from slothpost_site.dynamo import metered
 from tests.builders import NOW, make_product, reread
 from tests.conftest import Outside, person, signed_in
-from tests.pages import words
+from tests.pages import fields, words
 
 pytestmark = [pytest.mark.usefixtures("store"), pytest.mark.django_db]
 
 PAGE = "/connections/"
 BACK = "/connections/github/callback/"
+FORM = "/connections/app-store/form/"
 EXCHANGE = "/github/login/oauth/access_token"
 
 
@@ -257,8 +258,8 @@ def test_nothing_of_it_is_kept_by_a_browser(outside: Outside, alice: User) -> No
         Client().get("/connections/vercel/callback/", {"code": "x"}),
         client.get("/connections/vercel/callback/", {"code": "x"}),
         client.get("/connections/vercel/confirm/"),
-        client.get("/connections/app-store/key/"),
-        client.post("/connections/app-store/key/", {"private_key": "x"}),
+        client.get("/connections/app-store/form/"),
+        client.post("/connections/app-store/form/", {"private_key": "x"}),
         client.get("/connections/disconnect/", by),
         client.post("/connections/check/", by),
         client.post("/connections/disconnect/", by),
@@ -339,6 +340,35 @@ def test_an_installation_does_not_work_without_the_account_that_shows_it(
     assert "It was taken back at GitHub." in own
 
 
+def test_a_github_account_without_repositories_says_what_is_missing(
+    outside: Outside, alice: User
+) -> None:
+    connections.connect(str(alice.pk), "github", Account("7", "acme"), Grant({}), now=NOW)
+    page = words(signed_in(alice).get(PAGE))
+    assert (page.count(">No repositories yet<"), page.count(">Works<")) == (1, 0)
+
+
+def test_what_was_followed_through_an_account_goes_on_once_it_is_connected_again(
+    outside: Outside, alice: User
+) -> None:
+    client = signed_in(alice)
+    code, _ = outside.vercel.install()
+    client.get("/connections/vercel/callback/", {"state": begin(client, "vercel"), "code": code})
+    product = make_product(str(alice.pk), name="Slowtide")
+    chooser = reverse("source", args=[product.product_id, "vercel"])
+    client.post(chooser, {"action": "choose", "choice": "prj_SlowtideDemo", "allow": "on"})
+    (old,) = connections.of_provider(str(alice.pk), "vercel")
+    client.post(reverse("disconnect"), {"key": old.key})
+    assert following.connection_of(reread(product), "vercel") is None
+    code, _ = outside.vercel.install()
+    answer = {"state": begin(client, "vercel"), "code": code}
+    page = client.get("/connections/vercel/callback/", answer, follow=True)
+    assert "Slowtide is heard of again." in words(page)
+    fresh = reread(product)
+    assert following.connection_of(fresh, "vercel") is not None
+    assert following.is_allowed(fresh, "vercel")
+
+
 # -- the App Store's key ---------------------------------------------------------------------------
 
 
@@ -349,29 +379,33 @@ def test_a_key_can_be_a_file_and_is_never_shown_again(
     client, pem = signed_in(person("carol")), outside.app_store.demo_pem
     form = {"issuer_id": ISSUER, "key_id": "WRONG12345"}
     for extra in ({"private_key": pem}, {"file": SimpleUploadedFile("key.p8", pem.encode())}):
-        page = client.post(reverse("connect_key"), {**form, **extra})
+        page = client.post(FORM, {**form, **extra})
         assert page.status_code == 422
         assert pem.splitlines()[1] not in words(page)
     upload = SimpleUploadedFile("key.p8", pem.encode())
-    done = client.post(reverse("connect_key"), {**form, "key_id": KEY_ID, "file": upload})
+    done = client.post(FORM, {**form, "key_id": KEY_ID, "file": upload})
     assert (done.status_code, done.headers["Location"]) == (302, PAGE)
     assert pem.splitlines()[1] not in caplog.text + words(client.get(PAGE))
 
 
-def test_a_key_leads_back_to_the_product_that_it_was_begun_from_last(
-    outside: Outside, alice: User
+def test_a_key_leads_back_to_the_product_that_it_was_begun_from(
+    outside: Outside, alice: User, bob: User
 ) -> None:
     client, product = signed_in(alice), make_product(str(alice.pk))
-    form = {"key_id": KEY_ID, "issuer_id": ISSUER, "private_key": outside.app_store.demo_pem}
-    at_github = begin(client)
-    client.post("/connections/app-store/connect/", {"product": product.product_id})
-    done = client.post(reverse("connect_key"), form)
-    chooser = reverse("source", args=[product.product_id, "app-store"])
-    assert done.headers["Location"] == chooser
-    assert list(client.session[BEGUN]) == [at_github]  # in another tab
-    client.post("/connections/app-store/connect/", {"product": product.product_id})
-    client.post("/connections/app-store/connect/")
-    assert client.post(reverse("connect_key"), form).headers["Location"] == PAGE
+    answer = {"key_id": KEY_ID, "issuer_id": ISSUER, "private_key": outside.app_store.demo_pem}
+    for begun, end in (
+        (
+            {"product": product.product_id},
+            reverse("source", args=[product.product_id, "app-store"]),
+        ),
+        ({}, PAGE),
+    ):
+        form = client.post("/connections/app-store/connect/", begun).headers["Location"]
+        given = {name: values[-1] for name, values in fields(client.get(form)).items()}
+        done = client.post(form, {**given, **answer})
+        assert done.headers["Location"] == end
+    his = make_product(str(bob.pk)).product_id
+    assert client.get(FORM, {"product": his}).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -388,7 +422,7 @@ def test_a_key_leads_back_to_the_product_that_it_was_begun_from_last(
 def test_a_key_that_is_none_is_said_at_once(
     outside: Outside, alice: User, form: dict[str, str], said: str
 ) -> None:
-    page = signed_in(alice).post(reverse("connect_key"), form)
+    page = signed_in(alice).post(FORM, form)
     assert page.status_code == 422
     assert said in words(page)
     assert outside.standins.calls == []
@@ -398,7 +432,7 @@ def test_a_huge_file_is_not_read(outside: Outside, alice: User) -> None:
     upload = io.BytesIO(b"x" * 3_000_000)
     upload.name = "key.p8"
     form = {"key_id": "ABCDE12345", "file": upload}
-    assert signed_in(alice).post(reverse("connect_key"), form).status_code == 422
+    assert signed_in(alice).post(FORM, form).status_code == 422
 
 
 def test_an_expiry_is_said_with_its_zone(outside: Outside, alice: User) -> None:

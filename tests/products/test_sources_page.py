@@ -1,5 +1,6 @@
 """What a product follows: chosen from one's own, or openly; private only as its owner allows."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -157,7 +158,7 @@ def test_it_can_be_allowed_and_forbidden_later(
 ) -> None:
     connect_github(outside, alice)
     do(client, product, "choose", choice=HARBOUR)
-    assert "Write none</button>" in do(client, product, "allow", follow=HARBOUR)
+    assert "Write no posts from it</button>" in do(client, product, "allow", follow=HARBOUR)
     assert following.is_allowed(reread(product), "github")
     page = do(client, product, "forbid", follow=HARBOUR)
     assert "Posts may be written from it</button>" in page
@@ -283,6 +284,41 @@ def test_a_key_that_is_disconnected_takes_its_apps_webhooks_along(
     do(client, product, "choose", "app-store", choice=APP_ID)
     client.post(reverse("disconnect"), {"key": key})
     assert outside.app_store.hooks == {}
+
+
+def test_an_app_whose_key_is_gone_is_asked_for_as_anybody_can(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    key = connect_app_store(outside, alice).key
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    client.post(reverse("disconnect"), {"key": key})
+    assert (reread(product).app_store_id, reread(product).app_store_via) == (APP_ID, None)
+    page = words(client.get(reverse("product", args=[product.product_id])))
+    assert "Asked before each draft" in page
+    assert "not connected any more" not in page
+
+
+def test_a_webhook_that_was_taken_away_at_apple_is_there_again_after_a_check(
+    client: Client, product: Product, outside: Outside, alice: User
+) -> None:
+    key = connect_app_store(outside, alice).key
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    outside.app_store.hooks.clear()
+    client.post(reverse("connection_check"), {"key": key})
+    assert [hook.app_id for hook in outside.app_store.hooks.values()] == [APP_ID]
+
+
+def test_an_apps_webhook_reaches_nobody_who_follows_it_openly(
+    client: Client, product: Product, outside: Outside, alice: User, bob: User
+) -> None:
+    connect_app_store(outside, alice)
+    do(client, product, "choose", "app-store", choice=APP_ID)
+    his = make_product(str(bob.pk))
+    following.follow(his, "app_store", Choice(APP_ID, "Slowtide"), NOW)
+    following.end_fetch(his, {}, NOW)
+    told = app_store.parse({"data": {"type": "webhookPings", "id": "1"}}, {})
+    taken = following.take("app_store", replace(told, follow_id=APP_ID), NOW)
+    assert [what.product_id for what in taken] == [product.product_id]
 
 
 def test_a_webhook_is_signed_with_the_newest_of_rotated_keys(

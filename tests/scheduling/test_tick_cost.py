@@ -163,7 +163,7 @@ FORMS: dict[str, dict[str, str]] = {
     "disconnect": {},
     "connect": {},
     "connect_more": {},
-    "connect_key": {"key_id": "ABCDE12345", "private_key": "no key"},
+    "connect_form": {"key_id": "ABCDE12345", "private_key": "no key"},
     "connect_confirm": {},
     "judge": {},
     "plan": {"timezone": "UTC", "lead_minutes": "0", "version": "1", "x-1": "09:00", "save": ""},
@@ -173,7 +173,7 @@ FORMS: dict[str, dict[str, str]] = {
 
 
 # What a page answers that has nothing to go on with, or a form that was filled in badly.
-REFUSALS = {"connect_callback": {400}, "connect_confirm": {400}, "connect_key": {422}}
+REFUSALS = {"connect_callback": {400}, "connect_confirm": {400}, "connect_form": {422}}
 
 
 @pytest.fixture
@@ -224,6 +224,7 @@ def test_pages_and_what_is_posted_there_ask_by_key(operations: set[str], sam: Us
     account = connections.connect(user_id, "vercel", Account("icfg_1", "x"), Grant({}), now=TUESDAY)
     parts = {
         "source": "github",
+        "provider": "app-store",
         "product_id": product.product_id,
         "slot": as_key(to_ms(TUESDAY)),
         "outlet": "x",

@@ -59,6 +59,7 @@ def hers(alice: User) -> dict[str, str]:
     return {
         "account": account.key,
         "source": "github",
+        "provider": "app-store",
         "product_id": product.product_id,
         "slot": as_key(at("2026-01-06 09:00").timestamp() * 1000),
         "outlet": "changelog",
@@ -73,7 +74,7 @@ def address(name: str, parts: dict[str, str]) -> tuple[str, bool]:
     wanted = route.pattern.converters
     unknown = set(wanted) - set(parts)
     assert not unknown, f"teach this test what {unknown} of the route {name} is"
-    is_hers = bool(set(wanted) - {"source"}) or name in NAMES_AN_ACCOUNT
+    is_hers = bool(set(wanted) - {"source", "provider"}) or name in NAMES_AN_ACCOUNT
     return reverse(name, kwargs={part: parts[part] for part in wanted}), is_hers
 
 

@@ -127,7 +127,7 @@ def every_answer(user: User, product: Product, planted: list[Connection]) -> Ite
         answer = visitor.post(reverse("connection_check"), {"key": connection.key}, follow=True)
         yield answer.content.decode()
     form = {"issuer_id": "", "key_id": "ABCDE12345", "private_key": f"{MARK}-typed"}
-    yield visitor.post(reverse("connect_key"), form).content.decode()
+    yield visitor.post(reverse("connect_form", args=["app-store"]), form).content.decode()
 
 
 def test_nothing_that_is_secret_is_seen_anywhere(

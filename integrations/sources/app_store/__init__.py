@@ -7,7 +7,6 @@ from integrations.sources.app_store.account import (
     remove_webhook,
     renew,
     set_up_webhook,
-    start,
 )
 from integrations.sources.app_store.history import fetch
 from integrations.sources.app_store.itunes import find_app
@@ -50,6 +49,5 @@ __all__ = [
     "secrets",
     "set_up_webhook",
     "signature",
-    "start",
     "verify",
 ]

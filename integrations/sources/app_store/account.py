@@ -25,18 +25,11 @@ from cryptography.hazmat.primitives.serialization import (
 from django.conf import settings
 
 from integrations import connections
+from integrations.accounts import Finish
 from integrations.api import Api
 from integrations.errors import Answer, NeedsReconnect, NotFound, Refused, TryLater
 from integrations.sources.app_store.webhook import LABEL, NAME, STATE_UPDATED
-from integrations.sources.base import (
-    BadPayload,
-    Choice,
-    Fields,
-    Finish,
-    Start,
-    choices_of,
-    trimmed,
-)
+from integrations.sources.base import BadPayload, Choice, Fields, choices_of, trimmed
 from integrations.tables import Connection
 
 SERVICE = "App Store Connect"
@@ -69,11 +62,6 @@ class Key:
 def is_configured() -> bool:
     """A key is made by its owner: the operator has nothing to set."""
     return True
-
-
-def start(state: str, callback_url: str) -> Start:
-    """There is no consent page at Apple's: the key is pasted into a form of ours."""
-    return Start("/connections/app-store/key/")
 
 
 def finish(

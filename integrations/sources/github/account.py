@@ -20,17 +20,10 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from integrations import connections
+from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
 from integrations.connections import Account, Grant
 from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater
-from integrations.sources.base import (
-    Cancelled,
-    Choice,
-    ExpiredLink,
-    Fields,
-    Finish,
-    Start,
-    choices_of,
-)
+from integrations.sources.base import Choice, Fields, choices_of
 from integrations.sources.github.calls import (
     OPERATORS_FAULT,
     app_token,
@@ -66,7 +59,7 @@ def is_configured() -> bool:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str) -> Start:
+def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
     verifier = random.token_urlsafe(48)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
     query = {

@@ -16,20 +16,11 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 
 from integrations import connections
+from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
 from integrations.api import Api
 from integrations.connections import Account, Grant
 from integrations.errors import Answer, Failure, NeedsReconnect, NotFound, Refused, TryLater
-from integrations.sources.base import (
-    BadPayload,
-    Cancelled,
-    Choice,
-    ExpiredLink,
-    Fields,
-    Finish,
-    Start,
-    choices_of,
-    trimmed,
-)
+from integrations.sources.base import BadPayload, Choice, Fields, choices_of, trimmed
 from integrations.sources.vercel.webhook import LABEL, NAME, installation_key, secrets
 from integrations.tables import Connection
 
@@ -52,7 +43,7 @@ def is_configured() -> bool:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str) -> Start:
+def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
     """The way back is fixed in the Integration Console, so `callback_url` does not travel."""
     slug = settings.VERCEL_INTEGRATION_SLUG
     return Start(f"{settings.VERCEL_URL}/integrations/{slug}/new?{urlencode({'state': state})}")

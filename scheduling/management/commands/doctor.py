@@ -45,8 +45,14 @@ def _configured() -> Iterator[str]:
     for name, source in SOURCES.items():
         secret = "set" if source.secrets() else "NOT set: every delivery is refused"
         yield f"{name} webhooks at {settings.SITE_URL}/webhooks/{source.PATH}/, secret {secret}"
-        accounts = "can be connected" if source.is_configured() else "NOT set up"
+        accounts = "can be connected" if source.is_configured() else _not_set_up()
         yield f"{name} accounts {accounts}"
+
+
+def _not_set_up() -> str:
+    if settings.DEBUG and settings.STANDINS:
+        return "NOT set up; while `make run` runs, a stand-in plays it there"
+    return "NOT set up"
 
 
 def _set_aside() -> Iterator[str]:

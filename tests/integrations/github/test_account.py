@@ -10,9 +10,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from integrations import connections
+from integrations.accounts import Cancelled, ExpiredLink, Finish
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
 from integrations.sources import github as source
-from integrations.sources.base import Cancelled, ExpiredLink, Finish, Follow, OutOfReach, Renamed
+from integrations.sources.base import Follow, OutOfReach, Renamed
 from integrations.standins.github import PERSON, SLOWTIDE
 from integrations.standins.server import Fault
 from integrations.tables import Connection
@@ -36,7 +37,7 @@ def callback(outside: Outside) -> str:
 
 
 def come_back(outside: Outside, now: datetime, user: str = "1", **answer: str) -> Finish:
-    start = source.start("state-1", callback(outside))
+    start = source.start("state-1", callback(outside), {})
     kept = {**start.kept, "callback_url": callback(outside), "state": "state-2"}
     return source.finish(user, answer, kept, now)
 

@@ -12,9 +12,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from integrations import connections
+from integrations.accounts import Cancelled, ExpiredLink
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
 from integrations.sources import vercel as source
-from integrations.sources.base import Cancelled, ExpiredLink, Follow, OutOfReach, Renamed
+from integrations.sources.base import Follow, OutOfReach, Renamed
 from integrations.sources.vercel.account import BLOCKED, PAUSED, REMOVED
 from integrations.standins.server import Fault
 from integrations.standins.vercel import PERSON_NAME, TEAM, TEAM_NAME, Code, add_deployment
