@@ -9,14 +9,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from pynamodb.expressions.condition import Condition
-
 from integrations.sources import noise
 from integrations.sources.base import STAGES, Event
 from products import secrecy
 from products.tables import Activity, Fact, Product
-from slothpost_site.dynamo import Conflict, change, get, put_new, unchanged
-from slothpost_site.moments import as_key, from_ms, to_ms
+from slothpost_site.dynamo import Conflict, all_of, change, get, put_new, unchanged
+from slothpost_site.moments import as_key, from_ms, parse_key, to_ms
 from slothpost_site.paging import Page, read_page
 
 # How far back activity is looked at together, and how much of it at most.
@@ -36,13 +34,13 @@ _KNOWN = (
 # -- taking ----------------------------------------------------------------------------------------
 
 
-def record_all(product: Product, events: Iterable[Event], now: datetime) -> str:
+def record_all(product: Product, events: Iterable[Event], now: datetime, *, scope: str = "") -> str:
     """Write events as activity of a product, and say what they were: "1 story, 2 ignored"."""
     stories = ignored = known = 0
     reason = ""
     full = product.private_detail == "full"
     for event in events:
-        new = record(product.product_id, event, now, full=full)
+        new = record(product.product_id, event, now, full=full, scope=scope)
         if new is None:
             known += 1
         elif new.ignored:
@@ -60,24 +58,29 @@ def _plural(what: str, count: int) -> str:
     return "stories" if what == "story" and count > 1 else what
 
 
-def record(product_id: str, event: Event, now: datetime, *, full: bool = False) -> Activity | None:
+def record(
+    product_id: str, event: Event, now: datetime, *, full: bool = False, scope: str = ""
+) -> Activity | None:
     """Write an event as activity of a product, or add what it says to what is known of this fact
     already: then None.
 
     Of what is private only the title is kept, or all of it if `full`. The key keeps the time that
     the fact was first seen with: two deliveries about one release may name two times, and the
-    activity's key must be the same for both.
+    activity's key must be the same for both. `scope` tells the facts of one followed thing from
+    those of another that counts anew (`scoped`).
     """
     # A commit's clock may be wrong; nothing happened later than now.
     occurred_at = to_ms(min(event.occurred_at, now))
-    fact = Fact(product_id=product_id, key=f"{event.source}#{event.id}", occurred_at=occurred_at)
+    key = f"{event.source}#{event.id}" + (f"@{scope}" if scope else "")
+    fact = Fact(product_id=product_id, key=key, occurred_at=occurred_at)
     if not put_new(fact):
         fact = get(Fact, product_id, fact.key) or fact
-    known = {**_said_of(event, full), "occurred_at": occurred_at}
+    known = {**_said_of(event, full, scope), "occurred_at": occurred_at}
     item = Activity(
         product_id=product_id,
-        key=f"{as_key(fact.occurred_at)}#{event.source}#{event.id}",
+        key=f"{as_key(fact.occurred_at)}#{key}",
         source=event.source,
+        scope=scope or None,
         kind=event.kind,
         recorded_at=to_ms(now),
         story_at=None if known["ignored"] else to_ms(now),
@@ -89,7 +92,13 @@ def record(product_id: str, event: Event, now: datetime, *, full: bool = False) 
     return None
 
 
-def _said_of(event: Event, full: bool) -> dict[str, Any]:
+def scoped(refs: Iterable[str], scope: str) -> set[str]:
+    """The refs as they are known in a scope: a hash is one of its kind, everything else is counted
+    anew in each repository."""
+    return {ref if not scope or ref.startswith("sha:") else f"{ref}@{scope}" for ref in refs}
+
+
+def _said_of(event: Event, full: bool, scope: str) -> dict[str, Any]:
     """What an event says of its fact, by the attributes of an activity."""
     title, unfit = secrecy.cleaned(event.title)
     body, _ = secrecy.cleaned(event.body)
@@ -106,6 +115,8 @@ def _said_of(event: Event, full: bool) -> dict[str, Any]:
         "fixes": noise.fixed_by(title, body) if by_hand else set(),
         "tells": noise.told_in(body) if event.kind == "release" else set(),
     }
+    refs = scoped(refs, scope)
+    about = {name: scoped(found, scope) for name, found in about.items()}
     whole = full or not event.private
     return {
         "stage": event.stage or None,
@@ -151,18 +162,11 @@ def _add(product_id: str, key: str, known: dict[str, Any], now: datetime) -> Non
         same = [unchanged(getattr(Activity, name), before[name]) for name in _KNOWN]
         same.append(unchanged(Activity.overruled, item.overruled))
         try:
-            change(item, _all_of(same), **altered)
+            change(item, all_of(same), **altered)
         except Conflict:
             continue
         return
     raise Conflict("This activity is being changed by somebody else: try again.")
-
-
-def _all_of(conditions: list[Condition]) -> Condition:
-    """All of them, as a tree and not as a chain: the time that dynalite takes to read a condition
-    doubles with each bracket inside another."""
-    half = len(conditions) // 2
-    return _all_of(conditions[:half]) & _all_of(conditions[half:]) if half else conditions[0]
 
 
 def _together(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -244,8 +248,10 @@ def around(product_id: str, items: list[Activity]) -> list[Activity]:
     with others can be said; MOST_AROUND on each side at most."""
     if not items:
         return []
-    times = [int(item.occurred_at) for item in items]
     first, last = min(item.key for item in items), max(item.key for item in items)
+    # A key keeps the time that a fact was first told with, which may be long before or after.
+    keys = [parse_key(key.partition("#")[0]) for key in (first, last)]
+    times = [*(int(item.occurred_at) for item in items), *keys]
     before = _query(product_id, to_ms(from_ms(min(times)) - NEWS), first, MOST_AROUND)
     until = as_key(to_ms(from_ms(max(times)) + NEWS))
     after = Activity.query(

@@ -8,6 +8,7 @@ that works now.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from integrations.sources.base import (
     Hidden,
     Opened,
     OutOfReach,
+    Reachable,
     Received,
     Renamed,
     Upkeep,
@@ -30,13 +32,14 @@ from integrations.sources.base import (
 )
 from integrations.tables import Connection
 from products import activity, catalogue, posts
-from products.tables import Product
-from slothpost_site.dynamo import Conflict, change, shard_of, unchanged
+from products.tables import Activity, Product
+from slothpost_site.dynamo import Conflict, all_of, change, shard_of, unchanged
 from slothpost_site.moments import from_ms, to_ms
 
 # How far back a source is read when it is followed: enough to write a first post from.
 FIRST_LOOK = timedelta(days=14)
 MOST_TRIES = 8
+SOMETHING_ELSE = "nothing to do: something else is followed by now"
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def follow(product: Product, source: str, choice: Choice, now: datetime) -> None
             link.id: choice.id,
             link.name: choice.name,
             link.via: choice.via or None,
+            "first_followed": {source: choice.id, **(product.first_followed or {})},
             **_privacy(product, source, choice, now),
             "fetched": _with(product.fetched, source, _read_from(product, source, choice, now)),
             **_asked(product, now),
@@ -86,17 +90,16 @@ def follow_openly(connection: Connection) -> None:
     """What a person's products follow through this account, they go on following as anybody can."""
     link = LINKS[connection.provider]
     for product in catalogue.every_one_of(connection.user_id):
-        if getattr(product, link.via) == connection.key:
-            _alter(product, lambda: {link.via: None})
+        _alter(product, lambda: {link.via: None}, {link.via: connection.key})
 
 
 def left_behind(user_id: str, source: str) -> list[Product]:
-    """A person's products that follow something through an account that is not connected."""
+    """A person's products that follow something through an account that does not show it now."""
     via = LINKS[source].via
     return [
         product
         for product in catalogue.every_one_of(user_id)
-        if getattr(product, via) and connections.find(user_id, getattr(product, via)) is None
+        if getattr(product, via) and connection_of(product, source) is None
     ]
 
 
@@ -133,17 +136,26 @@ def _privacy(product: Product, source: str, choice: Choice, now: datetime) -> di
     return _private(product, source, to_ms(now) if choice.private else None)
 
 
-def unfollow(product: Product, source: str, reason: str = "") -> None:
-    """Take nothing more from a source; `reason` is kept for the owner to read."""
+def scope_of(product: Product, source: str) -> str:
+    """What tells the facts of what is followed from those of what was followed before; "" for
+    what was the first."""
+    followed = getattr(product, LINKS[source].id) or ""
+    return "" if (product.first_followed or {}).get(source, followed) == followed else followed
+
+
+def unfollow(product: Product, source: str) -> None:
+    """Take nothing more from a source."""
+    _alter(product, lambda: _unfollowed(product, source, ""))
+
+
+def _unfollowed(product: Product, source: str, reason: str) -> dict[str, Any]:
+    """`reason` is kept for the owner to read."""
     link = LINKS[source]
-    _alter(
-        product,
-        lambda: {
-            **dict.fromkeys((link.id, link.name, link.via)),
-            **_private(product, source, None),
-            "fetched": _with(product.fetched, source, {"error": reason} if reason else None),
-        },
-    )
+    return {
+        **dict.fromkeys((link.id, link.name, link.via)),
+        **_private(product, source, None),
+        "fetched": _with(product.fetched, source, {"error": reason} if reason else None),
+    }
 
 
 def _private(product: Product, source: str, since: int | None) -> dict[str, Any]:
@@ -154,25 +166,29 @@ def _private(product: Product, source: str, since: int | None) -> dict[str, Any]
     }
 
 
-def _alter(product: Product, values: Callable[[], dict[str, Any]]) -> None:
+def _alter(
+    product: Product,
+    values: Callable[[], dict[str, Any]],
+    seen: Mapping[str, str] | None = None,
+) -> bool:
     """Write what `values` makes of the product as it is, again if somebody else was quicker: what
-    is kept for several sources in one attribute must not undo another's. Raises Conflict."""
+    is kept for several sources in one attribute must not undo another's. False, and nothing is
+    written, where the attributes in `seen` have other values by now. Raises Conflict."""
     for _ in range(MOST_TRIES):
+        if any(getattr(product, name) != value for name, value in (seen or {}).items()):
+            return False
         changed = values()
-        seen = [
-            unchanged(Product.fetched, product.fetched),
-            unchanged(Product.private_since, product.private_since),
-            unchanged(Product.private_allowed, product.private_allowed),
-        ]
+        kept = ("fetched", "private_since", "private_allowed", "first_followed", *(seen or {}))
+        same = [unchanged(getattr(Product, name), getattr(product, name)) for name in kept]
         try:
-            change(product, seen[0] & seen[1] & seen[2], **changed)
+            change(product, all_of(same), **changed)
         except Conflict:
             found = catalogue.find(product.user_id, product.product_id)
             if found is None:
                 raise
             product.deserialize(found.serialize())
         else:
-            return
+            return True
     raise Conflict("This product is being changed by somebody else: try again.")
 
 
@@ -209,24 +225,39 @@ def _with(values: Mapping[str, Any] | None, source: str, value: Any) -> dict[str
 # -- what is private -------------------------------------------------------------------------------
 
 
+def may_tell(product: Product, item: Activity) -> bool:
+    """Whether a post may be written from it. What is private, or stands where all is private now,
+    only once its owner said so of what is followed now, and as long as they can be seen to see
+    it; of what was followed before, only what was open."""
+    source = item.source
+    is_followed = bool(getattr(product, LINKS[source].id))
+    if not is_followed or (item.scope or "") != scope_of(product, source):
+        return not item.private
+    if not is_private(product, source):
+        return True  # it was opened since, if it was ever private
+    return is_allowed(product, source) and may_see_private(product, source)
+
+
 def allow_private(product: Product, source: str, follow_id: str, now: datetime) -> None:
     """Its owner says that posts may be written from what this source tells in private of what they
     were shown. Raises Conflict where the product follows something else by now."""
     _permit(product, source, follow_id, to_ms(now))
 
 
-def forbid_private(product: Product, source: str, follow_id: str) -> None:
-    """Its owner says that none may. Raises Conflict as `allow_private` does."""
+def forbid_private(product: Product, source: str, follow_id: str, now: datetime) -> None:
+    """Its owner says that none may: what was approved and rests on it waits to be looked at again.
+    Raises Conflict as `allow_private` does."""
     _permit(product, source, follow_id, None)
+    why = "You said that no post is to be written from what is private there."
+    posts.take_back_all(product.user_id, product.product_id, source, now=now, why=why)
 
 
 def _permit(product: Product, source: str, follow_id: str, at: int | None) -> None:
     def values() -> dict[str, Any]:
-        if not follow_id or getattr(product, LINKS[source].id) != follow_id:
-            raise Conflict(f"{product.name} follows something else there by now.")
         return {"private_allowed": _with(product.private_allowed, source, at)}
 
-    _alter(product, values)
+    if not follow_id or not _alter(product, values, {LINKS[source].id: follow_id}):
+        raise Conflict(f"{product.name} follows something else there by now.")
 
 
 def is_private(product: Product, source: str) -> bool:
@@ -252,7 +283,7 @@ def take(source: str, received: Received, now: datetime) -> list[Taken]:
             taken.append(Taken(product.user_id, product.product_id, what))
     for follow_id, upkeep in received.upkeep_of:
         for product in _followers(source, follow_id):
-            what = keep_up(product, source, upkeep, now)
+            what = keep_up(product, source, follow_id, upkeep, now)
             taken.append(Taken(product.user_id, product.product_id, what))
     return taken
 
@@ -276,52 +307,92 @@ def _take_for(product: Product, source: str, received: Received, now: datetime) 
         ask_for_fetch(product, now)
         return "noted: the source is asked for more"
     if received.upkeep is not None:
-        return keep_up(product, source, received.upkeep, now)
+        return keep_up(product, source, received.follow_id, received.upkeep, now)
     if not received.events:
         return received.note or "nothing to record"
-    return record(product, source, received.events, now)
+    return record(product, source, received.follow_id, received.events, now)
 
 
-def record(product: Product, source: str, events: Sequence[Event], now: datetime) -> str:
+def record(
+    product: Product, source: str, follow_id: str, events: Sequence[Event], now: datetime
+) -> str:
     """Write what happened as the product's activity, and say what it was. What is private makes
     the source private, so that its owner is asked whether posts may be written from it."""
-    if any(event.private for event in events) and not is_private(product, source):
-        _alter(product, lambda: _private(product, source, to_ms(now)))
-    return activity.record_all(product, events, now)
-
-
-def keep_up(product: Product, source: str, upkeep: Upkeep, now: datetime) -> str:
-    """Bring the link to what the source says of it now, and say so in words."""
     link = LINKS[source]
-    if isinstance(upkeep, Renamed):
-        name = upkeep.name
-        _alter(product, lambda: {link.name: name})
-        return f"now called {name}"
-    if isinstance(upkeep, Gone):
-        unfollow(product, source, upkeep.reason)
-        return f"no longer followed: {upkeep.reason}"
-    if isinstance(upkeep, OutOfReach):
-        if upkeep.via and upkeep.via != getattr(product, link.via):
-            return "nothing to do: it is followed in another way"
-        reason = upkeep.reason
-        _alter(product, lambda: {link.via: None, "fetched": _failed(product, source, reason)})
-        return reason
-    if isinstance(upkeep, Opened):
-        _alter(product, lambda: {"private_since": _with(product.private_since, source, None)})
-        return "open to everybody now"
-    return _hide(product, source, upkeep, now)
+    if getattr(product, link.id) != follow_id:
+        return SOMETHING_ELSE
+    if any(event.private for event in events) and not is_private(product, source):
+        seen = {link.id: follow_id}
+        if not _alter(product, lambda: _private(product, source, to_ms(now)), seen):
+            return SOMETHING_ELSE
+    return activity.record_all(product, events, now, scope=scope_of(product, source))
+
+
+def keep_up(product: Product, source: str, follow_id: str, upkeep: Upkeep, now: datetime) -> str:
+    """Bring the link to what the source says now of what it leads to (`follow_id`), and say so in
+    words."""
+    link = LINKS[source]
+    if isinstance(upkeep, OutOfReach) and upkeep.via not in ("", getattr(product, link.via)):
+        return "nothing to do: it is followed in another way"
+    if isinstance(upkeep, Reachable) and not _may_go_on(product, source, upkeep.via):
+        return "nothing to do"
+    values = partial(_brought_up, product, source, upkeep, now)
+    if not _alter(product, values, {link.id: follow_id}):
+        return SOMETHING_ELSE
+    if isinstance(upkeep, Hidden):
+        return _take_back(product, source, upkeep, now)
+    return _in_words(upkeep)
+
+
+def _brought_up(product: Product, source: str, upkeep: Upkeep, now: datetime) -> dict[str, Any]:
+    """What is to be written of the product for it."""
+    link = LINKS[source]
+    match upkeep:
+        case Renamed(name):
+            return {link.name: name}
+        case Gone(reason):
+            return _unfollowed(product, source, reason)
+        case OutOfReach(reason):
+            return {link.via: None, "fetched": _failed(product, source, reason)}
+        case Reachable(via):
+            fetched = _failed(product, source, "")
+            return {link.via: via, "fetched": fetched, **_asked(product, now)}
+        case Opened():
+            return {"private_since": _with(product.private_since, source, None)}
+        case Hidden():
+            return _private(product, source, to_ms(now))
+
+
+def _in_words(upkeep: Upkeep) -> str:
+    match upkeep:
+        case Renamed(name):
+            return f"now called {name}"
+        case Gone(reason):
+            return f"no longer followed: {reason}"
+        case OutOfReach(reason) | Hidden(reason):
+            return reason
+        case Reachable():
+            return "it can be read again"
+        case Opened():
+            return "open to everybody now"
+
+
+def _may_go_on(product: Product, source: str, via: str) -> bool:
+    """Whether it is followed through nothing that works, and its owner has this connection."""
+    cut_off = connection_of(product, source) is None
+    return cut_off and connections.find_working(product.user_id, via) is not None
 
 
 def _failed(product: Product, source: str, reason: str) -> dict[str, Any] | None:
-    return _with(product.fetched, source, {**state_of(product, source), "error": reason})
+    """The source's state with a reason why it could not be read, or with none."""
+    state = {name: kept for name, kept in state_of(product, source).items() if name != "error"}
+    return _with(product.fetched, source, {**state, "error": reason} if reason else state)
 
 
-def _hide(product: Product, source: str, upkeep: Hidden, now: datetime) -> str:
-    """What was open is private: nothing more is written from it before its owner says so, and
-    what was approved waits to be looked at again."""
-    _alter(product, lambda: _private(product, source, to_ms(now)))
+def _take_back(product: Product, source: str, hidden: Hidden, now: datetime) -> str:
+    """What was open is private: what was approved of it waits to be looked at again."""
     back = posts.take_back_all(
-        product.user_id, product.product_id, source, now=now, why=upkeep.reason
+        product.user_id, product.product_id, source, now=now, why=hidden.reason
     )
     return f"private now; approved posts that wait for you again: {back}" if back else "private now"
 

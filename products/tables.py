@@ -117,6 +117,9 @@ class Product(Table):
     app_store_name = UnicodeAttribute(null=True, attr_name="appStoreName")
     app_store_via = UnicodeAttribute(null=True, attr_name="appStoreVia")
 
+    # What was followed first at each source: JSON of source: follow id. What comes later has a scope.
+    first_followed = JSONAttribute(null=True, attr_name="firstFollowed")
+
     # What is private, and what its owner allows: JSON of source: since when (epoch ms).
     private_since = JSONAttribute(null=True, attr_name="privateSince")
     private_allowed = JSONAttribute(null=True, attr_name="privateAllowed")
@@ -194,6 +197,9 @@ class Activity(Table):
     product_id = UnicodeAttribute(hash_key=True, attr_name="productId")
     key = UnicodeAttribute(range_key=True, attr_name="occurredAt#source#id")
     source = UnicodeAttribute()
+    # The follow id that it was heard by, where that is not the first of its source: pull requests,
+    # tags and versions are counted anew in each repository.
+    scope = UnicodeAttribute(null=True)
     kind = UnicodeAttribute()
     title = UnicodeAttribute()
     body = UnicodeAttribute(null=True)

@@ -102,8 +102,8 @@ def _take(
     """Record what a source said; the state that the next fetch begins from."""
     if fetched.private is not None and fetched.private != following.is_private(product, source):
         hidden = Hidden(f"{follow.name or 'It'} is not open to everybody.")
-        following.keep_up(product, source, hidden if fetched.private else Opened(), now)
-    what = following.record(product, source, fetched.events, now)
+        following.keep_up(product, source, follow.id, hidden if fetched.private else Opened(), now)
+    what = following.record(product, source, follow.id, fetched.events, now)
     logger.info(
         "source read",
         extra={"product_id": product.product_id, "source": source, "recorded": what},
@@ -112,8 +112,10 @@ def _take(
     if fetched.note:
         state["note"] = fetched.note
     for upkeep in fetched.upkeep:
-        following.keep_up(product, source, upkeep, now)
+        following.keep_up(product, source, follow.id, upkeep, now)
         state = {**state, **_said_by_upkeep(product, source)}
+    if getattr(product, following.LINKS[source].id) not in (None, follow.id):
+        raise Conflict("Something else is followed there by now.")
     _note_success(follow, now)
     return state
 

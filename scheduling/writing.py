@@ -30,6 +30,10 @@ PRIVATE = (
     "What is new is private, and no post may be written from it before you say so: allow it"
     " on the product's page, beside its source."
 )
+UNSEEN = (
+    "What is new is private, and the account that shows it does not work: see Connections, and"
+    " connect it again."
+)
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,28 @@ def write(post: Post, now: datetime) -> None:
         other for other in others if other not in replaced and other.state not in HOLDS_NOTHING
     )
     untold = _untold(post, product, others, told, now)
-    allowed = [story for story in untold if _is_allowed(product, story.item)]
+    allowed = [story for story in untold if following.may_tell(product, story.item)]
     written = _compose(product, post, allowed, told)
     shown = {"product_name": product.name, "timezone": plan_of(product).timezone}
     if written is None:
-        posts.skip(post, PRIVATE if len(allowed) < len(untold) else QUIET, now=now, **shown)
+        posts.skip(post, _why_nothing(product, untold, allowed), now=now, **shown)
         return
     for other in replaced:
         posts.supersede(other, "A newer draft took over its stories.", now=now)
     rests_on = set(written.evidence)
     evidence = [_evidence(story) for story in allowed if story.item.key in rests_on]
     posts.fill(post, now=now, text=written.text, evidence=evidence, **shown)
+
+
+def _why_nothing(product: Product, untold: list[Verdict], allowed: list[Verdict]) -> str:
+    if len(allowed) == len(untold):
+        return QUIET
+    held = {story.item.source for story in untold if story not in allowed}
+    unseen = any(
+        following.is_allowed(product, source) and not following.may_see_private(product, source)
+        for source in held
+    )
+    return UNSEEN if unseen else PRIVATE
 
 
 def _are_sources_to_be_asked(product: Product, now: datetime) -> bool:
@@ -134,13 +149,6 @@ def _rests_on(story: Verdict, keys: set[str]) -> bool:
     return any(item.key in keys for item in story.everything)
 
 
-def _is_allowed(product: Product, item: Activity) -> bool:
-    """Whether a post may be written from it: what is private, or stands where all is private now,
-    only once its owner said so."""
-    private = item.private or following.is_private(product, item.source)
-    return not private or following.is_allowed(product, item.source)
-
-
 def _since(product: Product, others: list[Post], now: datetime) -> int:
     """From when on stories are looked at: no further back than the posts that are known."""
     since = max(int(product.created_at), to_ms(now - activity.NEWS))
@@ -177,7 +185,8 @@ def _tellings(story: Verdict, product: Product, told: Told) -> list[Story]:
     """A story as the writer sees it: in its author's own words if there are any; of a version also
     the changes that it brings, as far as they are to be told."""
     item = story.item
-    said = next((other.said for other in (item, *story.same) if other.said), None)
+    same = [other for other in story.same if following.may_tell(product, other)]
+    said = next((other.said for other in (item, *same) if other.said), None)
     refs = tuple(sorted(_refs(story)))
     brought = [
         part
@@ -185,20 +194,25 @@ def _tellings(story: Verdict, product: Product, told: Told) -> list[Story]:
         if item.kind in stories.VERSIONS
         and not part.ignored
         and not told.refs & set(part.refs or ())
-        and _is_allowed(product, part)
+        and following.may_tell(product, part)
     ]
-    bodies = [text for other in (item, *story.same) if (text := _body(other, told))]
+    bodies = [text for other in (item, *same) if (text := _body(other, product, told))]
     lead = _story(item, said or item.title, bodies[0] if bodies else "", refs)
     return [lead, *(_story(part, part.said or part.title, "", refs) for part in brought)]
 
 
-def _body(item: Activity, told: Told) -> str:
+def _body(item: Activity, product: Product, told: Told) -> str:
     """The body without the lines that hold nothing to tell: what the outlet was told before, and
-    what was taken out."""
-    lines = (item.body or "").splitlines()
+    what was taken out. Of what is private only where its owner wants more told than titles."""
+    if item.private and product.private_detail != "full":
+        return ""
     known = told.refs if item.kind in stories.VERSIONS else frozenset()
-    kept = [line for line in lines if secrecy.REMOVED not in line and not told_in(line) & known]
-    return "\n".join(kept)
+    return "\n".join(
+        line
+        for line in (item.body or "").splitlines()
+        if secrecy.REMOVED not in line
+        and not activity.scoped(told_in(line), item.scope or "") & known
+    )
 
 
 def _story(item: Activity, title: str, body: str, refs: tuple[str, ...]) -> Story:

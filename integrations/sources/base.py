@@ -76,7 +76,14 @@ class OutOfReach:
     via: str = ""
 
 
-Upkeep = Renamed | Gone | Hidden | Opened | OutOfReach
+@dataclass(frozen=True)
+class Reachable:
+    """What was out of reach can be read again, through the connection with this key."""
+
+    via: str
+
+
+Upkeep = Renamed | Gone | Hidden | Opened | OutOfReach | Reachable
 
 
 @dataclass(frozen=True)

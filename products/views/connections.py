@@ -196,6 +196,8 @@ def _named_product(request: HttpRequest) -> str:
 def callback(request: HttpRequest, provider: str) -> HttpResponse:
     """Where a source sends the browser back to."""
     found = provider_or_404(provider)
+    if found.NAME not in CONSENTING:
+        raise Http404("Nobody is sent away to this service, so nobody comes back.")
     answer = request.GET.dict()
     state = answer.pop("state", "")
     begun = _taken(request, found, state)

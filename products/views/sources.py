@@ -122,7 +122,7 @@ def _permit(
             following.allow_private(product, found.NAME, shown, now)
             messages.success(request, "Posts may be written from it.")
         else:
-            following.forbid_private(product, found.NAME, shown)
+            following.forbid_private(product, found.NAME, shown, now)
             messages.success(request, "No post will be written from it.")
     except Conflict as conflict:
         messages.error(request, f"Nothing was changed. {conflict}")
@@ -211,7 +211,7 @@ def _permit_chosen(request: HttpRequest, product: Product, found: Source, now: d
         if "allow" in request.POST:
             following.allow_private(product, found.NAME, chosen, now)
         else:
-            following.forbid_private(product, found.NAME, chosen)
+            following.forbid_private(product, found.NAME, chosen, now)
     except Conflict as conflict:
         messages.error(request, f"Whether posts may be written was not kept. {conflict}")
 

@@ -281,3 +281,13 @@ def test_the_product_behind_an_address_is_found() -> None:
     assert found is not None
     assert found.product_id == product.product_id
     assert catalogue.find_by_slug("nobody") is None
+
+
+def test_what_two_tellings_date_far_apart_can_be_looked_at() -> None:
+    product = make_product()
+    late = make_event(occurred_at=NOW)
+    early = make_event(occurred_at=NOW - timedelta(days=70))
+    for event in (late, early):
+        activity.record(product.product_id, event, NOW)
+    (item,) = activity.list_for(product.product_id).items
+    assert [found.key for found in activity.around(product.product_id, [item])] == [item.key]

@@ -383,7 +383,7 @@ def test_the_page_says_how_each_is_heard(
     assert "Not told" in page
     assert "See Connections" in page
     gone = OutOfReach("GitHub no longer shows it to your account.")
-    following.keep_up(reread(product), "github", gone, NOW)
+    following.keep_up(reread(product), "github", HARBOUR, gone, NOW)
     assert "GitHub no longer shows it to your account." in words(client.get(address))
 
 

@@ -11,7 +11,6 @@ from products.tables import Post, Product
 from scheduling import plans
 from scheduling.due import run_due_products
 from scheduling.publishing import run_due_posts
-from scheduling.writing import PRIVATE
 from slothpost_site.dynamo import change
 from slothpost_site.moments import to_ms
 from tests.builders import at, make_event, make_plan, make_product, planned_product, reread
@@ -467,26 +466,7 @@ def test_a_story_is_told_in_its_authors_own_words() -> None:
     assert "ail by night with the dark theme" in post_of(0).text
 
 
-# -- what is private, and what the sources are still to tell ---------------------------------------
-
-
-def test_nothing_is_written_from_what_is_private_before_its_owner_says_so() -> None:
-    product = planned_product()
-    happen(product, 1, at("2026-01-05 15:00"), private=True)
-    tick(WEEKS[0])
-    assert (post_of(0).state, post_of(0).reason) == (State.SKIPPED, PRIVATE)
-    followed = reread(product)
-    following.allow_private(followed, "github", followed.github_repo_id, WEEKS[0])
-    tick(WEEKS[1])
-    assert told_facts(post_of(1)) == ["pr:1"]
-
-
-def test_what_is_open_is_told_without_what_is_private() -> None:
-    product = planned_product()
-    happen(product, 1, at("2026-01-05 15:00"), private=True)
-    open_one = happen(product, 2, at("2026-01-05 16:00"))
-    tick(WEEKS[0])
-    assert told(post_of(0)) == {open_one}
+# -- what the sources are still to tell ------------------------------------------------------------
 
 
 def test_a_first_draft_waits_a_quarter_of_an_hour_for_the_sources_and_no_longer() -> None:
