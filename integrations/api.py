@@ -1,23 +1,37 @@
-"""Calls to the services that the operator has named: one door, with limits, for all of them.
+"""Calls to the services of others: one door, with limits, for all of them.
 
 A call leaves for its service's own address and for no other: not by a link in an answer, not by a
-redirect. Whatever comes back that is no answer becomes one of integrations.errors.
+redirect. An address that a user named (`named_by_user`) is only called by https, on the usual
+port, at a public address: names are resolved once, and what they resolved to is what is called.
+Whatever comes back that is no answer becomes one of integrations.errors.
 """
 
 import json
 import logging
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
+from requests_hardened.ip_filter import InvalidIPAddress
+from requests_hardened.ip_filter_adapter import IPFilterAdapter
 
-from integrations.errors import Answer, Failure, NeedsReconnect, NotFound, Refused, TryLater
+from integrations.errors import (
+    Answer,
+    Failure,
+    NeedsReconnect,
+    NotFound,
+    Refused,
+    TryLater,
+    Unknown,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +45,12 @@ LONGEST_WAIT = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Api:
-    """A service at `base`, which the operator has set. `label` is its name in sentences."""
+    """A service at `base`. `label` is its name in sentences."""
 
     label: str
     base: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    named_by_user: bool = False  # else the operator has set it, and may mean an inner address
 
     def ask(
         self,
@@ -44,22 +59,27 @@ class Api:
         *,
         now: datetime,
         headers: Mapping[str, str] | None = None,
+        creates: bool = False,
         **content: Any,
     ) -> Answer:
         """The answer to one request; `path` may be a whole address of the same service.
 
-        `content` is what requests takes: params, json, data, auth. Raises NeedsReconnect at 401,
-        TryLater when limited, unreachable or broken, NotFound at 404 and 410, else Refused; the
-        failure carries the Answer as `answer`, for those who know the service better.
+        `content` is what requests takes: params, json, data, files, auth. Raises NeedsReconnect at
+        401, TryLater when limited, unreachable or broken, NotFound at 404 and 410, else Refused;
+        the failure carries the Answer as `answer`, for those who know the service better.
+
+        Of a request that `creates` what may not be there twice, TryLater says that it provably did
+        not: where it may have, because the answer was lost, unreadable or of a server's fault,
+        Unknown is raised.
         """
         url = self._inside(path)
         sent = {"User-Agent": "SlothPost", **self.headers, **(headers or {})}
         for _ in range(MOST_REDIRECTS + 1):
-            answer = self._send(method, url, sent, content)
+            answer = self._send(method, url, sent, content, creates)
             moved_to = answer.headers.get("Location", "")
             # Only what is read is asked for again elsewhere: a code or a token is good once.
             if method != "GET" or answer.status not in REDIRECTS or not moved_to:
-                return self._judge(answer, now)
+                return self._judge(answer, now, creates)
             url = self._inside(moved_to, beside=url)
             content.pop("params", None)
         raise TryLater(f"{self.label} sent us in circles.")
@@ -76,50 +96,72 @@ class Api:
         return url
 
     def _send(
-        self, method: str, url: str, headers: Mapping[str, str], content: Mapping[str, Any]
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: Mapping[str, Any],
+        creates: bool,
     ) -> Answer:
         try:
-            with requests.request(
-                method,
-                url,
-                headers=headers,
-                timeout=TIMEOUT,
-                allow_redirects=False,
-                stream=True,
-                **content,
-            ) as response:
+            with (
+                self._session() as session,
+                session.request(
+                    method,
+                    url,
+                    headers=headers,
+                    timeout=TIMEOUT,
+                    allow_redirects=False,
+                    stream=True,
+                    **content,
+                ) as response,
+            ):
                 raw = _read(response)
+        except InvalidIPAddress as error:
+            raise Refused(f"{self.label} is not at a public address.") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             logger.warning("a service did not answer", extra={"service": self.label})
+            if creates and not _never_left(error):
+                raise Unknown(f"{self.label} did not answer: it may have done it.") from error
             raise TryLater(f"{self.label} did not answer.") from error
         except ValueError as error:  # requests looks at where a redirect leads, also unasked
             raise Refused(f"{self.label} pointed to an address that is none.") from error
         return Answer(
             status=response.status_code,
-            body=self._parsed(raw, response.status_code),
+            body=self._parsed(raw, response.status_code, creates),
             headers=response.headers,
             next_url=response.links.get("next", {}).get("url", ""),
         )
 
-    def _parsed(self, raw: bytes, status: int) -> Any:
+    def _session(self) -> requests.Session:
+        """One for this call: what the operator has set may be anywhere, what a user named not."""
+        session = requests.Session()
+        if self.named_by_user:
+            session.trust_env = False  # a proxy would resolve the name by itself
+            session.mount("http://", _NoPlainHttp())
+            session.mount("https://", IPFilterAdapter(is_https_proto=True))
+        return session
+
+    def _parsed(self, raw: bytes, status: int, creates: bool) -> Any:
         """JSON; an answer that is none is told apart from one that is empty."""
+        lost = Unknown if creates else TryLater
         if len(raw) > LARGEST_ANSWER:
-            raise TryLater(f"{self.label} answered with more than we can take.")
+            raise lost(f"{self.label} answered with more than we can take.")
         if not raw.strip() or status == 304:
             return None
         try:
             return json.loads(raw)
         except (ValueError, RecursionError) as error:
             if status < 300:
-                raise TryLater(
-                    f"{self.label} answered with something that is no answer."
-                ) from error
+                raise lost(f"{self.label} answered with something that is no answer.") from error
             return None
 
-    def _judge(self, answer: Answer, now: datetime) -> Answer:
+    def _judge(self, answer: Answer, now: datetime, creates: bool) -> Answer:
         if answer.status < 300 or answer.is_unchanged:
             return answer
         failure = self._failure(answer, now)
+        if creates and (answer.status >= 500 or answer.status == 408):
+            failure = Unknown(f"{failure.reason[:-1]}, and may have done it all the same.")
         failure.answer = answer
         logger.warning("a service refused", extra={"service": self.label, "status": answer.status})
         raise failure
@@ -135,6 +177,27 @@ class Api:
         if answer.status in (404, 410):
             return NotFound(f"{self.label} does not show this to your account.")
         return Refused(f"{self.label} refused ({answer.status}).")
+
+
+class _NoPlainHttp(HTTPAdapter):
+    def send(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise requests.exceptions.InvalidSchema("Only https is called.")
+
+
+def _never_left(error: Exception) -> bool:
+    """Whether nothing of the request reached the service: no connection came about."""
+    if isinstance(
+        error,
+        requests.exceptions.ConnectTimeout
+        | requests.exceptions.SSLError
+        | requests.exceptions.InvalidSchema,
+    ):
+        return True
+    if isinstance(error.__cause__, socket.gaierror):
+        return True
+    cause = error.args[0] if error.args else None
+    reason = getattr(cause, "reason", cause)
+    return isinstance(reason, urllib3.exceptions.NewConnectionError)
 
 
 def _read(response: requests.Response) -> bytes:

@@ -117,7 +117,7 @@ class Product(Table):
     app_store_name = UnicodeAttribute(null=True, attr_name="appStoreName")
     app_store_via = UnicodeAttribute(null=True, attr_name="appStoreVia")
 
-    # What was followed first at each source: JSON of source: follow id. What comes later has a scope.
+    # What was followed first, as JSON of source: follow id. What comes later has a scope.
     first_followed = JSONAttribute(null=True, attr_name="firstFollowed")
 
     # What is private, and what its owner allows: JSON of source: since when (epoch ms).

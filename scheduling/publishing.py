@@ -188,7 +188,7 @@ def _recover(post: Post, now: datetime) -> None:
     """The lease lapsed: whoever held it died between the call and its outcome."""
     product = catalogue.find(post.user_id, post.product_id)
     outlet = OUTLETS[post.outlet]
-    if product is None or not outlet.repeatable or _lateness(post, product, now):
+    if product is None or not outlet.can_find_out or _lateness(post, product, now):
         posts.mark_unconfirmed(
             post,
             "SlothPost stopped while sending this: it may be out. Look, then say which.",

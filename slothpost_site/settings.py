@@ -237,6 +237,35 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 
+X_URL = env.str("X_URL", default="https://x.com")
+X_API_URL = env.str("X_API_URL", default="https://api.x.com")
+X_CLIENT_ID = env.str("X_CLIENT_ID", default="")
+X_CLIENT_SECRET = env.str("X_CLIENT_SECRET", default="")
+# What X charges whoever runs this site for a post, in US dollars, and the day of that price list.
+X_POST_PRICE = env.str("X_POST_PRICE", default="0.015")
+X_LINK_POST_PRICE = env.str("X_LINK_POST_PRICE", default="0.20")
+X_PRICES_AS_OF = env.str("X_PRICES_AS_OF", default="2026-08-22")
+
+THREADS_URL = env.str("THREADS_URL", default="https://threads.com")
+THREADS_API_URL = env.str("THREADS_API_URL", default="https://graph.threads.net")
+THREADS_CLIENT_ID = env.str("THREADS_CLIENT_ID", default="")
+THREADS_CLIENT_SECRET = env.str("THREADS_CLIENT_SECRET", default="")
+
+LINKEDIN_URL = env.str("LINKEDIN_URL", default="https://www.linkedin.com")
+LINKEDIN_API_URL = env.str("LINKEDIN_API_URL", default="https://api.linkedin.com")
+LINKEDIN_CLIENT_ID = env.str("LINKEDIN_CLIENT_ID", default="")
+LINKEDIN_CLIENT_SECRET = env.str("LINKEDIN_CLIENT_SECRET", default="")
+# LinkedIn ends each version of its API after about a year.
+LINKEDIN_VERSION = env.str("LINKEDIN_VERSION", default="202606")
+
+# Where people sign in at Bluesky who do not name a server, and where anybody may read.
+BLUESKY_SERVER = env.str("BLUESKY_SERVER", default="bsky.social")
+BLUESKY_PUBLIC_HOST = env.str("BLUESKY_PUBLIC_HOST", default="public.api.bsky.app")
+
+# Hosts that users may name, and where they are found: {"social.example": "http://10.0.0.5:3000"}.
+# Every other host that a user names is called by https at a public address, or not at all.
+OPERATOR_HOSTS = env.json("OPERATOR_HOSTS", default={})
+
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://" if DEBUG else "smtp://")
 vars().update(EMAIL_CONFIG)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="SlothPost <hello@localhost>")

@@ -1,13 +1,23 @@
 """What an outlet is: how it counts, how much it takes, how it publishes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from integrations.tables import Connection
 
 
 @dataclass(frozen=True)
 class Approved:
-    """A post that its owner approved, with all that an outlet needs to publish it."""
+    """A post that its owner approved, with all that an outlet needs to publish it.
+
+    `publish` is called again with the same post after an attempt whose outcome nobody knows; then
+    `is_repeat` is true, and the outlet finds out what became of that attempt before it sends
+    anything. What it needs to do so it hands to `keep` before the call that publishes.
+    """
 
     user_id: str
     product_id: str
@@ -17,6 +27,12 @@ class Approved:
     text: str
     slot_at: datetime
     key: str  # stable for this post for ever: the same key is the same post, sent once
+    account: "Connection | None" = None  # that it was approved for; None where none is needed
+    approved_at: datetime | None = None
+    claimed_at: datetime | None = None  # when this attempt began; its repeats have the same
+    is_repeat: bool = False
+    kept: Mapping[str, Any] = field(default_factory=dict)  # what `keep` was given, by any attempt
+    keep: Callable[[Mapping[str, Any]], None] = lambda kept: None  # raises Conflict: then stop
 
 
 @dataclass(frozen=True)
@@ -26,12 +42,42 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A stretch of a text as its outlet shows it; the pieces of a text, joined, are the text."""
+
+    text: str
+    kind: Literal["text", "link", "tag", "mention"] = "text"
+    url: str = ""  # where a link leads
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A post that is out, for what is asked about it afterwards."""
+
+    external_id: str
+    permalink: str
+    account: "Connection | None"
+
+
+@dataclass(frozen=True)
+class Price:
+    """What publishing a text costs whoever runs SlothPost, in US dollars."""
+
+    amount: Decimal
+    without_links: Decimal  # the same text, if it held none
+    as_of: str  # the day of the price list, ISO
+
+
+def whole(text: str) -> list[Piece]:
+    return [Piece(text)]
+
+
+@dataclass(frozen=True)
 class Outlet:
     """Where posts go. `publish` is None where they are posted by hand.
 
-    `publish(approved, now)` returns Published or raises one of the four kinds of
-    failure in integrations.errors.
-    `repeatable`: publishing with the same key again is known to make no second post.
+    `publish(approved, now)` returns Published or raises one of the four kinds of failure in
+    integrations.errors: TryLater only where provably nothing was sent, Unknown where nobody knows.
     """
 
     name: str
@@ -40,7 +86,22 @@ class Outlet:
     limit: int
     count: Callable[[str], int]
     publish: Callable[[Approved, datetime], Published] | None = None
-    repeatable: bool = False
+    # Whether `publish` can find out what became of an attempt: else a person has to.
+    can_find_out: bool = False
+    # Whether it takes an account (a connection whose provider is `name`).
+    needs_account: bool = False
+    # Why it does not take a text, in a sentence, or "": what its length does not say.
+    objection: Callable[[str], str] = lambda text: ""
+    # The limit of one account, where accounts differ, such as Mastodon's by instance.
+    limit_of: "Callable[[Connection], int] | None" = None
+    pieces: Callable[[str], list[Piece]] = whole
+    # The most posts of one account in one minute.
+    per_minute: int = 60
+    # What people made of posts that are out: {"likes": 3, ...} by external id. Raises a Failure.
+    numbers: Callable[[list[Sent], datetime], dict[str, dict[str, int]]] | None = None
+    # How long after publishing its numbers are asked for.
+    numbers_after: tuple[timedelta, ...] = ()
+    price: Callable[[str], Price] | None = None
 
     def length(self, text: str) -> int:
         """The length in this outlet's unit; a line end is one character, however it was sent."""

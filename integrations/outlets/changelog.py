@@ -61,5 +61,5 @@ OUTLET = Outlet(
     limit=5000,
     count=len,
     publish=publish,
-    repeatable=True,
+    can_find_out=True,
 )
