@@ -71,6 +71,11 @@ class Connection(Table):
     refresh_at = NumberAttribute(null=True, attr_name="refreshAt")
     refresh_attempts = NumberAttribute(null=True, attr_name="refreshAttempts")
 
+    # How many posts it took in the minute that was last used, and until when it takes none.
+    turn_minute = NumberAttribute(null=True, attr_name="turnMinute")
+    turns = NumberAttribute(null=True)
+    limited_until = NumberAttribute(null=True, attr_name="limitedUntil")
+
     to_refresh = RefreshIndex()
     by_external_key = ExternalIndex()
 

@@ -6,16 +6,17 @@ says what it found.
 
 import hashlib
 import json
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pynamodb.expressions.condition import Condition
 
+from integrations import connections
 from integrations.outlets import OUTLETS, text_length, text_limit
 from products import catalogue, secrecy
-from products.states import FINAL, TROUBLE, WORKING, State, check_allowed
+from products.states import FINAL, TOLD, TROUBLE, WORKING, State, check_allowed
 from products.tables import Post
 from slothpost_site import dynamo
 from slothpost_site.dynamo import Conflict, change, put_new, shard_of
@@ -66,7 +67,7 @@ def others_of_outlet(post: Post) -> list[Post]:
 
 def text_hash(post: Post) -> str:
     """What an approval binds to: the outlet, its account and the text to the byte."""
-    seen = json.dumps([post.outlet, "", post.text or ""], ensure_ascii=True)
+    seen = json.dumps([post.outlet, post.account or "", post.text or ""], ensure_ascii=True)
     return hashlib.sha256(seen.encode()).hexdigest()
 
 
@@ -159,6 +160,7 @@ def claim(post: Post, *, lease: str, until: datetime, now: datetime) -> None:
             condition=(Post.work_at == post.work_at) & (Post.approved_hash == post.approved_hash),
             work_at=to_ms(until),
             lease=lease,
+            claimed_at=to_ms(now),
         )
     except WrongState as found:
         # A repeated request of our own finds its first try applied: then the claim is ours.
@@ -167,18 +169,47 @@ def claim(post: Post, *, lease: str, until: datetime, now: datetime) -> None:
         post.deserialize(found.found.serialize())
 
 
+def keep(post: Post, kept: Mapping[str, Any]) -> None:
+    """Store what tells later what became of this attempt, before its outlet is called. Raises
+    Conflict when somebody else took the post over: then it is not to be called."""
+    change(
+        post,
+        (Post.state == State.PUBLISHING) & (Post.lease == post.lease),
+        kept={**(post.kept or {}), **kept},
+    )
+
+
 def mark_published(
-    post: Post, *, permalink: str, external_id: str, now: datetime, why: str = ""
+    post: Post,
+    *,
+    permalink: str,
+    external_id: str,
+    now: datetime,
+    look_at: datetime | None = None,
+    **known: Any,
 ) -> None:
+    """It is out; at `look_at` its outlet is asked what people made of it."""
     _outcome(
         post,
         State.PUBLISHED,
-        why=why,
         now=now,
         permalink=permalink or None,
         external_id=external_id or None,
         published_at=to_ms(now),
         reason=None,
+        work_at=to_ms(look_at) if look_at else None,
+        **known,
+    )
+
+
+def look_again(post: Post, why: str, *, at: datetime) -> None:
+    """Nobody knows yet whether it is out: still publishing, to be found out at `at`."""
+    change(
+        post,
+        (Post.state == State.PUBLISHING) & (Post.lease == post.lease),
+        work_at=to_ms(at),
+        attempts=int(post.attempts) + 1,
+        reason=why,
     )
 
 
@@ -195,8 +226,9 @@ def put_back(post: Post, why: str, *, retry_at: datetime, now: datetime) -> None
     )
 
 
-def mark_failed(post: Post, why: str, *, now: datetime) -> None:
-    _outcome(post, State.FAILED, why=why, now=now, reason=why)
+def mark_failed(post: Post, why: str, *, now: datetime, held_for: str = "") -> None:
+    """It was refused; `held_for` is the account that has to be connected again first."""
+    _outcome(post, State.FAILED, why=why, now=now, reason=why, held_for=held_for or None)
 
 
 def mark_unconfirmed(post: Post, why: str, *, now: datetime) -> None:
@@ -204,7 +236,7 @@ def mark_unconfirmed(post: Post, why: str, *, now: datetime) -> None:
     _outcome(post, State.UNCONFIRMED, why=why, now=now, reason=why)
 
 
-def miss(post: Post, why: str, *, now: datetime) -> None:
+def miss(post: Post, why: str, *, now: datetime, held_for: str = "") -> None:
     """An approved post whose time went by unsent: held until its owner decides."""
     _move(
         post,
@@ -214,6 +246,32 @@ def miss(post: Post, why: str, *, now: datetime) -> None:
         now=now,
         condition=Post.work_at == post.work_at,
         reason=why,
+        held_for=held_for or None,
+    )
+
+
+def note_told(post: Post) -> None:
+    """Its owner was told what state it is in: a machine has nothing left to do."""
+    change(
+        post,
+        (Post.state == post.state) & (Post.work_at == post.work_at),
+        work_status=None,
+        work_at=None,
+    )
+
+
+def keep_numbers(
+    post: Post, numbers: Mapping[str, int], *, now: datetime, next_at: datetime | None
+) -> None:
+    """What people made of a published post, as its outlet says now."""
+    change(
+        post,
+        (Post.state == State.PUBLISHED) & (Post.work_at == post.work_at),
+        numbers=dict(numbers) or post.numbers,
+        numbers_at=to_ms(now) if numbers else post.numbers_at,
+        numbers_read=int(post.numbers_read) + 1,
+        work_status=shard_of("active", post.product_id) if next_at else None,
+        work_at=to_ms(next_at) if next_at else None,
     )
 
 
@@ -242,7 +300,7 @@ def approve(post: Post, *, seen: str, send_at: datetime | None, now: datetime, b
         raise _wrong_state(post)
     if seen != text_hash(post):
         raise TextRefused("The text changed after you opened this page: read it again first.")
-    check_text(post.outlet, post.text or "")
+    check_text(post.outlet, post.text or "", post)
     _check_secrecy(post)
     _move(
         post,
@@ -250,13 +308,14 @@ def approve(post: Post, *, seen: str, send_at: datetime | None, now: datetime, b
         State.APPROVED,
         by=by,
         now=now,
-        condition=Post.text == post.text,
+        condition=(Post.text == post.text) & dynamo.unchanged(Post.account, post.account),
         work_at=to_ms(send_at or now),
         send_at=to_ms(send_at) if send_at else None,
         approved_hash=seen,
         approved_at=to_ms(now),
         attempts=0,
         reason=None,
+        held_for=None,
     )
 
 
@@ -402,14 +461,26 @@ _DECIDABLE = frozenset({State.AWAITING_REVIEW, State.MISSED, State.FAILED, State
 _EDITABLE = _DECIDABLE | {State.APPROVED}
 
 
-def check_text(outlet: str, text: str) -> None:
-    """Raise TextRefused unless the outlet can carry this text."""
+def check_text(outlet: str, text: str, post: Post | None = None) -> None:
+    """Raise TextRefused unless the outlet can carry this text, for the account of `post` if that
+    has a limit of its own."""
     if not text.strip():
         raise TextRefused("There is no text yet: write one, or reject the post.")
-    length, limit = text_length(outlet, text), text_limit(outlet)
+    length, limit = text_length(outlet, text), limit_for(post) if post else text_limit(outlet)
+    label = OUTLETS[outlet].label
     if length > limit:
-        label = OUTLETS[outlet].label
         raise TextRefused(f"{label} takes {limit} characters and this has {length}: shorten it.")
+    if why := OUTLETS[outlet].objection(text):
+        raise TextRefused(why)
+
+
+def limit_for(post: Post) -> int:
+    """The most that the post's account takes, in its outlet's unit."""
+    outlet = OUTLETS[post.outlet]
+    if outlet.limit_of is None or not post.account:
+        return outlet.limit
+    account = connections.find(post.user_id, post.account)
+    return outlet.limit_of(account) if account else outlet.limit
 
 
 def _check_secrecy(post: Post) -> None:
@@ -454,8 +525,10 @@ def _move(
         check_allowed(origin, to)
     if State(post.state) not in origins:
         raise _wrong_state(post)
-    if (work_at is None) == (to in WORKING):
-        raise ValueError(f"{to} needs a time to work at if a machine has the next step, else none")
+    if to in TOLD:
+        work_at = to_ms(now)  # its owner is to be told
+    if to in WORKING and work_at is None:
+        raise ValueError(f"{to} needs a time to work at: a machine has the next step")
     guard = Post.state == post.state
     line = _line(State(post.state), to, by, why, now)
     try:
@@ -465,7 +538,7 @@ def _move(
             Post.history.set(Post.history.append([line])),
             state=to,
             review_user_id=None if to in FINAL else post.user_id,
-            work_status=shard_of("active", post.product_id) if to in WORKING else None,
+            work_status=shard_of("active", post.product_id) if work_at is not None else None,
             work_at=work_at,
             trouble_status="open" if to in TROUBLE else None,
             trouble_at=to_ms(now) if to in TROUBLE else None,

@@ -43,6 +43,8 @@ NEEDS_A_PERSON = frozenset({State.AWAITING_REVIEW, State.MISSED, State.FAILED, S
 TROUBLE = frozenset({State.FAILED, State.UNCONFIRMED})
 # States in which a machine has the next step.
 WORKING = frozenset({State.DRAFTING, State.APPROVED, State.PUBLISHING})
+# States that a machine left a post in and its owner has to hear of.
+TOLD = frozenset({State.MISSED, State.FAILED, State.UNCONFIRMED})
 
 
 def check_allowed(origin: State, to: State) -> None:

@@ -120,6 +120,11 @@ class Product(Table):
     # What was followed first, as JSON of source: follow id. What comes later has a scope.
     first_followed = JSONAttribute(null=True, attr_name="firstFollowed")
 
+    # Where it posts: JSON of outlet: key of the connection.
+    accounts = JSONAttribute(null=True)
+    # The most that its posts may cost in a month, in US dollars as text; none for no cap.
+    monthly_cap = UnicodeAttribute(null=True, attr_name="monthlyCap")
+
     # What is private, and what its owner allows: JSON of source: since when (epoch ms).
     private_since = JSONAttribute(null=True, attr_name="privateSince")
     private_allowed = JSONAttribute(null=True, attr_name="privateAllowed")
@@ -310,16 +315,29 @@ class Post(Table):
     product_name = UnicodeAttribute(null=True, attr_name="productName")
     timezone = UnicodeAttribute(null=True)
 
+    # The account that it goes to: the connection's key, and what people call it.
+    account = UnicodeAttribute(null=True)
+    account_name = UnicodeAttribute(null=True, attr_name="accountName")
+
     # Approval and publishing.
     send_at = NumberAttribute(null=True, attr_name="sendAt")
     approved_hash = UnicodeAttribute(null=True, attr_name="approvedHash")
     approved_at = NumberAttribute(null=True, attr_name="approvedAt")
     lease = UnicodeAttribute(null=True)
+    claimed_at = NumberAttribute(null=True, attr_name="claimedAt")
+    kept = JSONAttribute(null=True)  # what its outlet needs to find out what became of an attempt
     attempts = NumberAttribute(attr_name="attempts", default=0)
     reason = UnicodeAttribute(null=True)
+    held_for = UnicodeAttribute(null=True, attr_name="heldFor")  # the account that stopped it
     external_id = UnicodeAttribute(null=True, attr_name="externalId")
     permalink = UnicodeAttribute(null=True)
     published_at = NumberAttribute(null=True, attr_name="publishedAt")
+    price = UnicodeAttribute(null=True)  # what publishing it cost, in US dollars
+
+    # What people made of it: JSON of number by name, when that was read, and how often.
+    numbers = JSONAttribute(null=True)
+    numbers_at = NumberAttribute(null=True, attr_name="numbersAt")
+    numbers_read = NumberAttribute(attr_name="numbersRead", default=0)
 
     work = WorkIndex()
     open_for = ReviewIndex()

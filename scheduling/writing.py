@@ -13,7 +13,7 @@ from integrations.outlets import text_length, text_limit
 from integrations.sources.noise import told_in
 from integrations.writers import composer
 from integrations.writers.base import Brief, Story, Written
-from products import activity, catalogue, following, posts, secrecy, stories
+from products import activity, catalogue, following, posting, posts, secrecy, stories
 from products.states import State
 from products.stories import Verdict
 from products.tables import Activity, Post, Product
@@ -78,7 +78,10 @@ def write(post: Post, now: datetime) -> None:
     untold = _untold(post, product, others, told, now)
     allowed = [story for story in untold if following.may_tell(product, story.item)]
     written = _compose(product, post, allowed, told)
-    shown = {"product_name": product.name, "timezone": plan_of(product).timezone}
+    shown: dict[str, str | None] = {
+        "product_name": product.name,
+        "timezone": plan_of(product).timezone,
+    }
     if written is None:
         posts.skip(post, _why_nothing(product, untold, allowed), now=now, **shown)
         return
@@ -86,6 +89,7 @@ def write(post: Post, now: datetime) -> None:
         posts.supersede(other, "A newer draft took over its stories.", now=now)
     rests_on = set(written.evidence)
     evidence = [_evidence(story) for story in allowed if story.item.key in rests_on]
+    shown |= posting.bound(product, post.outlet)
     posts.fill(post, now=now, text=written.text, evidence=evidence, **shown)
 
 

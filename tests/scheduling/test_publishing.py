@@ -166,7 +166,7 @@ def test_an_outlet_that_is_posted_by_hand_asks_its_owner_at_the_slot() -> None:
         (Refused("Too many links."), State.FAILED, "Too many links."),
         (NeedsReconnect("Sign in again."), State.FAILED, "Sign in again."),
         (Unknown("No answer."), State.UNCONFIRMED, "No answer."),
-        (RuntimeError("reset"), State.UNCONFIRMED, "The call broke off: it may be out."),
+        (RuntimeError("reset"), State.UNCONFIRMED, "The call broke off. It may be out"),
     ],
 )
 def test_what_is_not_clearly_sent_or_safe_to_repeat_is_never_sent_again(
@@ -281,7 +281,7 @@ def test_the_page_shows_the_text_that_was_approved_last() -> None:
     posts.claim(post, lease="dead", until=SLOT + timedelta(minutes=2), now=SLOT)
     outlet = OUTLETS["changelog"]
     assert outlet.publish is not None
-    outlet.publish(publishing._approved(post, product), SLOT)
+    outlet.publish(publishing._approved(post, product, None), SLOT)
     posts.mark_unconfirmed(post, "It may be out.", now=SLOT)
     posts.edit(post, "Better words.", seen=posts.text_hash(post), now=SLOT, by="1")
     posts.approve(post, seen=posts.text_hash(post), send_at=SLOT, now=SLOT, by="1")
