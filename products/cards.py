@@ -9,7 +9,9 @@ from itertools import groupby
 from django.urls import reverse
 
 from integrations.outlets import OUTLETS, text_length, text_limit
-from products import posts
+from integrations.outlets.base import Piece, Price
+from integrations.tables import Connection
+from products import posts, spending
 from products.forms import TextForm, tidy
 from products.states import NEEDS_A_PERSON, State
 from products.tables import Post, Product
@@ -38,6 +40,7 @@ class Draft:
     product: Product | None = None
     error: str = ""
     form: TextForm | None = None
+    account: Connection | None = None  # that it goes to, as it is now
 
     @property
     def slot(self) -> str:
@@ -74,7 +77,27 @@ class Draft:
 
     @property
     def by_hand(self) -> bool:
-        return OUTLETS[self.post.outlet].publish is None
+        outlet = OUTLETS[self.post.outlet]
+        return outlet.publish is None or (outlet.needs_account and not self.post.account)
+
+    @property
+    def account_trouble(self) -> str:
+        """Why its account would not take it now, or ""."""
+        if not self.post.account:
+            return ""
+        if self.account is None:
+            return "Its account is not connected any more."
+        return str(self.account.broken or "")
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs to publish it as it is stored, where that costs anything."""
+        return None if self.by_hand else spending.price_of(self.post)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The stored text as its outlet shows it."""
+        return OUTLETS[self.post.outlet].pieces(self.stored_text)
 
     @property
     def stored_text(self) -> str:
@@ -94,6 +117,9 @@ class Draft:
 
     @property
     def limit(self) -> int:
+        limit_of = OUTLETS[self.post.outlet].limit_of
+        if limit_of is not None and self.account is not None:
+            return limit_of(self.account)
         return text_limit(self.post.outlet)
 
     @property

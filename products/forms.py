@@ -222,6 +222,18 @@ class AppStoreKeyForm(forms.Form):
 CONNECT_FORMS: dict[str, type[AppStoreKeyForm]] = {"app_store": AppStoreKeyForm}
 
 
+class CapForm(forms.Form):
+    """The most that a product's posts may cost in a month, in US dollars; empty for no cap."""
+
+    monthly_cap = forms.DecimalField(
+        required=False, min_value=0, max_digits=8, decimal_places=2, label="At most, per month"
+    )
+
+    def as_text(self) -> str | None:
+        cap = self.cleaned_data["monthly_cap"]
+        return None if cap is None else str(cap)
+
+
 class TextForm(forms.Form):
     """A post's text as a person has it before them, and the hash of the text that was stored when
     their page was made. Fields carry the outlet as a prefix: a slot's texts share one form."""
@@ -243,7 +255,8 @@ class DecisionForm(TextForm):
 
     action = forms.ChoiceField(
         choices=[
-            (name, name) for name in ("approve", "save", "reject", "rewrite", "take-back", "posted")
+            (name, name)
+            for name in ("approve", "save", "unlink", "reject", "rewrite", "take-back", "posted")
         ]
     )
     reason = forms.CharField(required=False, max_length=500)

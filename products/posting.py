@@ -77,9 +77,11 @@ def _name(account: Connection | None) -> str | None:
     return str(account.account_name or account.account_id) if account else None
 
 
-def of_outlet(user_id: str, outlet: str) -> list[Connection]:
-    """The person's accounts that an outlet can post to."""
-    return connections.of_provider(user_id, outlet) if OUTLETS[outlet].needs_account else []
+def limit_of(product: Product, outlet: str) -> int:
+    """The most that a text may be long for the account that this outlet's posts go to."""
+    account = account_of(product, outlet) if OUTLETS[outlet].limit_of else None
+    limit_of = OUTLETS[outlet].limit_of
+    return limit_of(account) if limit_of and account else OUTLETS[outlet].limit
 
 
 def bound(product: Product, outlet: str) -> dict[str, str | None]:

@@ -20,6 +20,13 @@ def price_of(post: Post) -> Price | None:
     return price(post.text or "") if price else None
 
 
+def without_links(post: Post) -> str:
+    """Its text without what its outlet takes for links, which cost more."""
+    pieces = OUTLETS[post.outlet].pieces(post.text or "")
+    lines = "".join("" if piece.kind == "link" else piece.text for piece in pieces).splitlines()
+    return "\n".join(" ".join(line.split(" ")).rstrip(" :→") for line in lines).strip()
+
+
 def spent(product: Product, now: datetime) -> Decimal:
     """What the product's posts of this month, in its own zone, have cost so far."""
     month = now.astimezone(ZoneInfo(product.timezone)).replace(

@@ -1,7 +1,7 @@
 from django.urls import path
 
 from products import changelog
-from products.views import activity, connections, products, review, sources
+from products.views import activity, connections, outlets, products, review, sources
 
 urlpatterns = [
     path("", review.review, name="review"),
@@ -14,10 +14,12 @@ urlpatterns = [
     path("products/<slug:product_id>/", products.product, name="product"),
     path("products/<slug:product_id>/edit/", products.product_edit, name="product_edit"),
     path("products/<slug:product_id>/sources/<slug:source>/", sources.source, name="source"),
+    path("products/<slug:product_id>/outlets/<slug:service>/", outlets.outlet, name="outlet"),
     path("products/<slug:product_id>/activity/", activity.activities, name="activity"),
     path("products/<slug:product_id>/activity/judge/", activity.judge, name="judge"),
     path("connections/", connections.connections_page, name="connections"),
     path("connections/check/", connections.check, name="connection_check"),
+    path("connections/held/", outlets.held, name="held"),
     path("connections/disconnect/", connections.disconnect, name="disconnect"),
     path("connections/<slug:provider>/form/", connections.form, name="connect_form"),
     path("connections/<slug:provider>/connect/", connections.connect, name="connect"),

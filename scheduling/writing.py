@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from integrations.outlets import text_length, text_limit
+from integrations.outlets import text_length
 from integrations.sources.noise import told_in
 from integrations.writers import composer
 from integrations.writers.base import Brief, Story, Written
@@ -171,7 +171,7 @@ def _compose(product: Product, post: Post, found: list[Verdict], told: Told) -> 
         outlet=post.outlet,
         stories=tuple(part for story in found for part in _tellings(story, product, told)),
         variation=_variation(post),
-        limit=text_limit(post.outlet),
+        limit=posting.limit_of(product, post.outlet),
         length=lambda text: text_length(post.outlet, text),
     )
     if not found and product.quiet_week == "evergreen":

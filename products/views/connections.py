@@ -28,14 +28,16 @@ from integrations import connections, deliveries
 from integrations.accounts import Cancelled, Consenting, ExpiredLink, Provider
 from integrations.connections import UNSHOWN
 from integrations.errors import Failure
+from integrations.outlets import OUTLETS
 from integrations.providers import CONSENTING, PROVIDERS
 from integrations.sources import SOURCES, app_store, github
 from integrations.sources.base import Source
 from integrations.tables import Connection, Delivery
-from products import app_hooks, catalogue, following
+from products import app_hooks, catalogue, following, posting
 from products.access import connection_or_404, product_or_404, provider_or_404
 from products.forms import CONNECT_FORMS
 from products.tables import Product
+from products.views import outlets
 from slothpost_site.moments import from_ms, to_ms
 
 STATE_LIFE = timedelta(minutes=10)
@@ -49,11 +51,12 @@ BEGUN, ARRIVED = "connecting", "arrived"
 
 @dataclass(frozen=True)
 class Use:
-    """A product that follows something through an account, and what arrived last for it."""
+    """A product that follows something through an account, and what arrived last for it; or one
+    that posts there, where `name` is ""."""
 
     product: Product
-    name: str
-    last: Delivery | None
+    name: str = ""
+    last: Delivery | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ def connections_page(request: HttpRequest) -> HttpResponse:
         for name, source in PROVIDERS.items()
     ]
     context = {
-        "cards": cards,
+        "hears": [card for card in cards if card.source.NAME in SOURCES],
+        "posts": [card for card in cards if card.source.NAME in OUTLETS],
         "page": page,
         "timezone": products[0].timezone if products else "UTC",
         "stand_ins": _stand_ins() if settings.DEBUG and settings.STANDINS else [],
@@ -113,6 +117,8 @@ def _uses(products: Iterable[Product]) -> defaultdict[str, list[Use]]:
     """What goes through each account, by the account's key."""
     uses: defaultdict[str, list[Use]] = defaultdict(list)
     for product in products:
+        for key in (product.accounts or {}).values():
+            uses[key].append(Use(product))
         through = [
             (source, link)
             for source, link in following.LINKS.items()
@@ -237,7 +243,28 @@ def _finish(
     if done.next_url:
         _begin(request, found, state, {}, product)  # if it leads back here, it brings this state
         return HttpResponseRedirect(done.next_url)
+    return _connected(request, found, done.connection, product)
+
+
+def _connected(
+    request: HttpRequest, found: Provider, account: Connection, product: str
+) -> HttpResponse:
+    """Go on after an account was connected: with what it held up, or where this was begun."""
+    if found.NAME in OUTLETS:
+        _post_there(request, account, product)
+        if outlets.held_for(account.user_id, account.key):
+            query = urlencode({"key": account.key})
+            return HttpResponseRedirect(f"{reverse('held')}?{query}")
     return _back(found, product)
+
+
+def _post_there(request: HttpRequest, account: Connection, product_id: str) -> None:
+    """Have the product from whose page an outlet's account was connected post there."""
+    if not product_id:
+        return
+    product = product_or_404(request.user.pk, product_id)
+    posting.choose(product, account.provider, account, timezone.now())
+    messages.success(request, f"{product.name} posts there from now on.")
 
 
 def _go_on_following(request: HttpRequest, source: Source) -> None:
@@ -381,7 +408,7 @@ def _connect_with(
         return _set_out(request, CONSENTING[found.NAME], answer, product)
     done = found.finish(str(request.user.pk), answer, {}, timezone.now())
     messages.success(request, f"{found.LABEL} is connected: {done.connection.account_name}.")
-    return _back(found, product)
+    return _connected(request, found, done.connection, product)
 
 
 # -- one account -----------------------------------------------------------------------------------

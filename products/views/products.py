@@ -16,6 +16,7 @@ from products.access import product_or_404
 from products.forms import (
     ProductForm,
 )
+from products.views.outlets import posting_of
 from products.views.sources import listening
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def product(request: HttpRequest, product_id: str) -> HttpResponse:
         "now": timezone.now(),
         "site_url": settings.SITE_URL,
         "listening": listening(found),
+        "posting": posting_of(found),
         "deliveries": deliveries.list_for_product(found.product_id, request.GET.get("cursor", "")),
     }
     return render(request, "products/product.html", context)

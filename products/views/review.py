@@ -1,6 +1,7 @@
 """What waits for a person, what they decide about it, and what became of it."""
 
 import logging
+from dataclasses import replace
 from datetime import datetime
 
 from django.contrib import messages
@@ -11,8 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from integrations import connections
-from integrations.outlets import text_length, text_limit
-from products import catalogue, posts
+from integrations.outlets import text_length
+from products import catalogue, posts, spending
 from products.access import post_or_404, product_or_404
 from products.cards import Draft, SlotCard, by_slot
 from products.forms import (
@@ -64,7 +65,17 @@ def _drafts(found: list[Post], now: datetime) -> list[Draft]:
     """The posts with their products; each product is read once."""
     keys = {(post.user_id, post.product_id) for post in found}
     owners = {key: catalogue.find(*key) for key in keys}
-    return [Draft(post, now, owners[post.user_id, post.product_id]) for post in found]
+    used = {(post.user_id, post.account) for post in found if post.account}
+    accounts = {key: connections.find(*key) for key in used}
+    return [
+        Draft(
+            post,
+            now,
+            owners[post.user_id, post.product_id],
+            account=accounts.get((post.user_id, post.account)),
+        )
+        for post in found
+    ]
 
 
 @require_http_methods(["GET", "POST"])
@@ -101,6 +112,9 @@ def _decide(request: HttpRequest, found: Post, form: DecisionForm, now: datetime
                 return "Nothing was changed."
             posts.edit(found, asked["text"], seen=asked["seen"], now=now, by=by)
             return "Saved. It goes out once you approve it."
+        case "unlink":
+            posts.edit(found, spending.without_links(found), seen=asked["seen"], now=now, by=by)
+            return "The link is out. Read it again, then approve it."
         case "approve":
             _approve(found, form, now, by)
             return "Approved."
@@ -152,8 +166,9 @@ def _show(
 ) -> HttpResponse:
     """The post as it now stands: on its page, or for htmx alone, with the foot of its slot where
     the page it came from has one."""
-    product = catalogue.find(found.user_id, found.product_id)
-    context = {"draft": Draft(found, now, product, error, form), "now": now, "said": said}
+    (plain,) = _drafts([found], now)
+    draft = replace(plain, error=error, form=form)
+    context = {"draft": draft, "now": now, "said": said}
     if not request.htmx:
         return render(request, "products/post.html", context | {"alone": True}, status=status)
     if "slot" in request.GET:
@@ -208,7 +223,8 @@ def count_text(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"error": "This text cannot be counted."}, status=400)
     outlet, text = form.cleaned_data["outlet"], form.cleaned_data["text"]
     counted = text_length(outlet, text.replace("\r\n", "\n").strip())
-    return JsonResponse({"length": counted, "limit": text_limit(outlet)})
+    meant = Post(user_id=str(request.user.pk), outlet=outlet, account=request.GET.get("account"))
+    return JsonResponse({"length": counted, "limit": posts.limit_for(meant)})
 
 
 @require_GET

@@ -52,7 +52,9 @@ class Calls(list[Approved]):
 def bluesky() -> Iterator[Calls]:
     """Bluesky as an outlet that can publish and cannot tell a repeat."""
     calls, real = Calls(), OUTLETS["bluesky"]
-    OUTLETS["bluesky"] = replace(real, publish=calls.publish)
+    OUTLETS["bluesky"] = replace(
+        real, publish=calls.publish, needs_account=False, can_find_out=False, numbers=None
+    )
     yield calls
     OUTLETS["bluesky"] = real
 

@@ -159,6 +159,8 @@ FORMS: dict[str, dict[str, str]] = {
     "product_new": ABOUT,
     "product_edit": ABOUT,
     "source": {"action": "unfollow"},
+    "outlet": {"account": ""},
+    "held": {},
     "connection_check": {},
     "disconnect": {},
     "connect": {},
@@ -228,12 +230,14 @@ def test_pages_and_what_is_posted_there_ask_by_key(operations: set[str], sam: Us
         "product_id": product.product_id,
         "slot": as_key(to_ms(TUESDAY)),
         "outlet": "x",
+        "service": "x",
         "slug": product.slug,
         "entry_id": next(iter(ChangelogEntry.query(product.slug))).entry_id,
     }
     forms = {name: dict(form) for name, form in FORMS.items()}
     forms["judge"]["key"] = make_story(product).key
-    forms["connection_check"]["key"] = forms["disconnect"]["key"] = account.key
+    for name in ("held", "connection_check", "disconnect"):
+        forms[name]["key"] = account.key
     forms["plan"]["previewed"] = f"0 {PRODUCT['plan']}"
     for post, name in zip(waiting, ("post", "approve_slot"), strict=True):
         seen = {f"{post.outlet}-seen": posts.text_hash(post), f"{post.outlet}-text": post.text}

@@ -29,7 +29,7 @@ PUBLIC = {
     *("healthz", "readyz", "metrics"),
 }
 SECRET = "The secret of Alice"
-NAMES_AN_ACCOUNT = {"disconnect", "connection_check"}  # by a key beside the address
+NAMES_AN_ACCOUNT = {"disconnect", "connection_check", "held"}  # by a key beside the address
 
 
 def routes(resolver: URLResolver | None = None) -> Iterator[URLPattern]:
@@ -63,6 +63,7 @@ def hers(alice: User) -> dict[str, str]:
         "product_id": product.product_id,
         "slot": as_key(at("2026-01-06 09:00").timestamp() * 1000),
         "outlet": "changelog",
+        "service": "x",
         "slug": product.slug,
         "entry_id": changelog.entries(product.slug).items[0].entry_id,
     }
