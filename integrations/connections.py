@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
 from integrations.errors import NeedsReconnect, TryLater
 from integrations.tables import Connection
 from slothpost_site import crypto, dynamo
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # the sources import this module
     from integrations.sources.base import AccountNews
 
 LEASE = timedelta(seconds=30)  # longer than the longest refresh call
+LONGEST_NAME = 200
+MOST_TRIES = 8
 UNSHOWN = "The account that shows it is not connected any more."
 EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
 
@@ -58,7 +62,7 @@ def connect(
     """
     key = f"{provider}#{account.id}"
     values = {
-        "account_name": account.name,
+        "account_name": _one_line(account.name),
         "external_key": account.external_key or None,
         "details": dict(account.details) or None,
         "scopes": list(grant.scopes) or None,
@@ -68,10 +72,12 @@ def connect(
     item = Connection(
         user_id, key, provider=provider, account_id=account.id, connected_at=to_ms(now), **values
     )
-    while not put_new(item):
+    for _ in range(MOST_TRIES):
+        if put_new(item):
+            return item
         found = find(user_id, key)
         if found is None:
-            continue
+            continue  # disconnected meanwhile: it is new again
         try:
             before = secrets_of(found)
         except NeedsReconnect:
@@ -88,7 +94,12 @@ def connect(
             )
         except Conflict:
             continue
-    return item
+    raise Conflict("This account is being changed by somebody else: try again.")
+
+
+def _one_line(name: str) -> str:
+    """An account's name as it stands in a sentence or a subject."""
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:LONGEST_NAME]
 
 
 def _granted(user_id: str, key: str, grant: Grant, before: Mapping[str, str]) -> dict[str, Any]:
@@ -189,12 +200,20 @@ def _healthy(now: datetime) -> dict[str, Any]:
 
 def mark_working(connection: Connection, now: datetime) -> None:
     """One real read succeeded. A broken connection stays so: only connecting again mends it."""
-    change(connection, None, checked_at=to_ms(now), trouble=None, trouble_at=None)
+    _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None)
 
 
 def mark_trouble(connection: Connection, reason: str, now: datetime) -> None:
     """Something failed that may pass by itself."""
-    change(connection, None, trouble=reason, trouble_at=to_ms(now))
+    _note(connection, trouble=reason, trouble_at=to_ms(now))
+
+
+def _note(connection: Connection, **values: Any) -> None:
+    """Of an account that was disconnected meanwhile there is nothing to note."""
+    try:
+        change(connection, None, **values)
+    except Conflict:
+        return
 
 
 def mark_broken(connection: Connection, reason: str, now: datetime) -> bool:
@@ -218,26 +237,30 @@ def mark_broken(connection: Connection, reason: str, now: datetime) -> bool:
     return True
 
 
-def note_told(connection: Connection, now: datetime) -> None:
-    """Its owner is being told that it is broken. Raises Conflict when somebody else does so."""
+def begin_telling(connection: Connection, until: datetime) -> None:
+    """Be the one who tells its owner that it is broken, until then: whoever comes later takes over
+    from one who died. Raises Conflict when somebody else tells it, or it works again."""
     change(
         connection,
-        Connection.broken.exists() & Connection.told_at.does_not_exist(),
-        told_at=to_ms(now),
-        refresh_status=None,
-        refresh_at=None,
-    )
-
-
-def note_untold(connection: Connection, until: datetime) -> None:
-    """Telling failed: try again then."""
-    change(
-        connection,
-        Connection.broken.exists(),
-        told_at=None,
-        refresh_status=shard_of("active", connection.key),
+        Connection.broken.exists()
+        & Connection.told_at.does_not_exist()
+        & (Connection.refresh_at == connection.refresh_at),
         refresh_at=to_ms(until),
     )
+
+
+def note_told(connection: Connection, now: datetime) -> None:
+    """Its owner was told. Nothing happens where it was connected again meanwhile."""
+    try:
+        change(
+            connection,
+            Connection.broken.exists() & (Connection.refresh_at == connection.refresh_at),
+            told_at=to_ms(now),
+            refresh_status=None,
+            refresh_at=None,
+        )
+    except Conflict:
+        return
 
 
 def put_off_refresh(connection: Connection, until: datetime, trouble: str, now: datetime) -> None:
@@ -275,7 +298,7 @@ def hear(news: "AccountNews", now: datetime) -> None:
         elif news.trouble:
             mark_trouble(connection, news.trouble, now)
         elif news.name:
-            change(connection, None, account_name=news.name)
+            _note(connection, account_name=_one_line(news.name))
 
 
 def _lift(connection: Connection, reason: str, now: datetime) -> None:
@@ -319,20 +342,25 @@ def fresh_secrets(
     if not even_if_valid and _is_valid(connection, now):
         return secrets_of(connection)
     lease = random.token_hex(8)
-    if not _take_lease(connection, lease, now):
+    # A tick may have begun long ago: the lease counts from when it is taken.
+    if not _take_lease(connection, lease, max(now, timezone.now())):
         return _renewed_by_another(connection, now)
     try:
-        grant = renew(secrets_of(connection))
+        before = secrets_of(connection)
+        grant = renew(before)
     except NeedsReconnect as failure:
         mark_broken(connection, failure.reason, now)
         raise
     except BaseException:
         _drop_lease(connection, lease)
         raise
-    return _store(connection, grant, now)
+    return _store(connection, grant, before, now)
 
 
 def _is_valid(connection: Connection, now: datetime) -> bool:
+    """Whether there is a token, and time left of it."""
+    if connection.secrets is None:
+        return False
     return connection.expires_at is None or connection.expires_at > to_ms(now + EXPIRY_MARGIN)
 
 
@@ -358,18 +386,31 @@ def _drop_lease(connection: Connection, lease: str) -> None:
         return
 
 
-def _store(connection: Connection, grant: Grant, now: datetime) -> dict[str, str]:
+def _store(
+    connection: Connection, grant: Grant, before: Mapping[str, str], now: datetime
+) -> dict[str, str]:
     """Keep renewed secrets, also under a lease that lapsed meanwhile: a rotating refresh token
-    that is not kept is lost. Only what its owner connected anew in the meantime is newer."""
-    values = _granted(connection.user_id, connection.key, grant, secrets_of(connection))
-    unread = dynamo.unchanged(Connection.secrets, connection.secrets)
-    try:
-        change(connection, unread, lease=None, lease_until=None, **values, **_healthy(now))
-    except Conflict:
-        found = find(connection.user_id, connection.key)
-        if found is None:
-            raise NeedsReconnect("This account was disconnected.") from None
-        connection.deserialize(found.serialize())
+    that is not kept is lost. Only what its owner connected anew in the meantime is newer; the same
+    secrets under another seal (TOKEN_KEYS) are not. What broke the account meanwhile still has."""
+    values = _granted(connection.user_id, connection.key, grant, before)
+    for _ in range(MOST_TRIES):
+        healthy = _healthy(now) if connection.works else {}
+        same = dynamo.unchanged(Connection.secrets, connection.secrets) & dynamo.unchanged(
+            Connection.broken, connection.broken
+        )
+        try:
+            change(connection, same, lease=None, lease_until=None, **values, **healthy)
+        except Conflict:
+            found = find(connection.user_id, connection.key)
+            if found is None:
+                raise NeedsReconnect("This account was disconnected.") from None
+            connection.deserialize(found.serialize())
+            if secrets_of(connection) != before:
+                break  # connected anew
+        else:
+            break
+    if not connection.works:
+        raise NeedsReconnect(str(connection.broken))
     return secrets_of(connection)
 
 

@@ -16,20 +16,21 @@ from integrations.tables import Connection
 
 logger = logging.getLogger(__name__)
 
-MAIL_RETRY = timedelta(minutes=5)
+LEASE = timedelta(minutes=5)
 
 
 def tell_broken(connection: Connection, now: datetime) -> bool:
     """Tell an account's owner that it has to be connected again. False if the mail did not leave;
-    then it is tried again.
+    then it is tried again, as it is by somebody else when this process dies before it left.
 
-    Raises Conflict when somebody else tells it: who notes first tells.
+    Raises Conflict when somebody else tells it.
     """
-    connections.note_told(connection, now)
+    connections.begin_telling(connection, now + LEASE)
     ids = {"user_id": connection.user_id, "connection": connection.key}
     owner = User.objects.filter(pk=connection.user_id).first()
     if owner is None or not owner.email:
         logger.warning("nobody to tell", extra=ids)
+        connections.note_told(connection, now)
         return True
     source = PROVIDERS[connection.provider].LABEL
     context = {
@@ -38,13 +39,13 @@ def tell_broken(connection: Connection, now: datetime) -> bool:
         "reason": connection.broken,
         "address": settings.SITE_URL + reverse("connections"),
     }
-    subject = f"{source} needs you: connect {context['account']} again"
+    subject = " ".join(f"{source} needs you: connect {context['account']} again".split())
     text = render_to_string("scheduling/mail/broken.txt", context)
     try:
         send_mail(subject, text, None, [owner.email])
     except (SMTPException, OSError):
         logger.exception("mail not sent", extra=ids)
-        connections.note_untold(connection, now + MAIL_RETRY)
         return False
+    connections.note_told(connection, now)
     logger.info("told that an account broke", extra=ids)
     return True

@@ -62,9 +62,16 @@ def _run_one(entry: dict[str, Any], broken: list[Connection], now: datetime) -> 
     except Exception:  # whatever it is, the other accounts go on
         logger.exception("an account was not renewed", extra=ids)
         if connection is not None:
-            trouble = "SlothPost itself failed to renew it."
-            connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
+            _put_off(connection, now)
         return False
+
+
+def _put_off(connection: Connection, now: datetime) -> None:
+    trouble = "SlothPost itself failed to renew it."
+    try:
+        connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
+    except (Conflict, StoreError):
+        logger.exception("not put off", extra={"connection": connection.key})
 
 
 def _tell(connection: Connection, now: datetime) -> bool:

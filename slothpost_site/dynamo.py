@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.conf import settings
 from pynamodb.attributes import Attribute
@@ -70,7 +70,7 @@ def forget_connections() -> None:
     _lock = threading.RLock()
     _shared = None
     for table in all_tables():
-        table._connection = None
+        table._connection = table._ready = None
 
 
 os.register_at_fork(after_in_child=forget_connections)
@@ -79,17 +79,22 @@ os.register_at_fork(after_in_child=forget_connections)
 class Table(Model):
     """A DynamoDB table. Subclasses live in each app's `tables.py`."""
 
+    _ready: ClassVar[TableConnection | None] = None
+
     @classmethod
     def _get_connection(cls) -> TableConnection:
-        if cls._connection is None:
+        if cls._ready is None:
             with _lock:
+                # PynamoDB shows its own connection to other threads before it has our client.
                 connection = super()._get_connection()
                 own = connection.connection
                 shared = _connection()
                 if own is not shared:
                     shared.add_meta_table(own.get_meta_table(cls.Meta.table_name))
                     connection.connection = shared
-        return super()._get_connection()
+                cls._ready = connection
+                return connection
+        return cls._ready
 
 
 T = TypeVar("T", bound=Table)

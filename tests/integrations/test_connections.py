@@ -9,6 +9,7 @@ from io import StringIO
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from integrations import connections
@@ -16,7 +17,7 @@ from integrations.connections import Account, Grant
 from integrations.errors import NeedsReconnect, TryLater
 from integrations.tables import Connection
 from slothpost_site import dynamo
-from slothpost_site.moments import to_ms
+from slothpost_site.moments import from_ms, to_ms
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -205,6 +206,68 @@ def test_secrets_that_no_key_opens_break_the_connection_at_a_renewal(settings: S
     with pytest.raises(NeedsReconnect):
         connections.fresh_secrets(connection, renewed, NOW)
     assert not stored().works
+
+
+# -- meanwhile -------------------------------------------------------------------------------------
+
+
+def test_a_renewal_is_kept_while_the_keys_are_rotated(settings: Settings) -> None:
+    settings.TOKEN_KEYS = ["old"]
+    connection = connect()
+    settings.TOKEN_KEYS = ["new", "old"]
+
+    def renew(_: dict[str, str]) -> Grant:
+        connections.reseal(stored())
+        return Grant({"token": "t2", "refresh": "r2"}, expires_at=LATER)
+
+    assert connections.fresh_secrets(connection, renew, NOW)["refresh"] == "r2"
+    assert connections.secrets_of(stored())["refresh"] == "r2"
+
+
+def test_what_broke_an_account_during_its_renewal_still_has() -> None:
+    connection = connect()
+
+    def renew(_: dict[str, str]) -> Grant:
+        connections.mark_broken(stored(), "It was revoked.", NOW)
+        return Grant({"token": "t2", "refresh": "r2"}, expires_at=LATER)
+
+    with pytest.raises(NeedsReconnect):
+        connections.fresh_secrets(connection, renew, NOW)
+    assert stored().broken == "It was revoked."
+    assert connections.secrets_of(stored())["refresh"] == "r2"
+
+
+def test_a_connection_without_secrets_has_no_token_that_is_valid() -> None:
+    made = connections.connect("1", "github", Account("5", "acme"), Grant({}), now=NOW)
+    fresh = connections.fresh_secrets(made, lambda _: Grant({"token": "t"}), NOW)
+    assert fresh == {"token": "t"}
+
+
+def test_a_lease_counts_from_when_it_is_taken() -> None:
+    connection = connect()
+    long_ago = NOW - timedelta(hours=1)
+    seen: list[datetime] = []
+
+    def renew(_: dict[str, str]) -> Grant:
+        seen.append(from_ms(stored().lease_until))
+        return Grant({"token": "t2"}, expires_at=LATER)
+
+    connections.fresh_secrets(connection, renew, long_ago, even_if_valid=True)
+    assert seen[0] > timezone.now()
+
+
+@pytest.mark.parametrize("name", ["My\nkey", "a\r\nb", "  a \u2028 b ", "\x00x"])
+def test_a_name_is_one_line(name: str) -> None:
+    made = connections.connect("1", "github", Account("5", name), Grant({}), now=NOW)
+    assert made.account_name == " ".join(name.replace("\x00", " ").split())
+
+
+def test_nothing_is_noted_of_an_account_that_was_disconnected_meanwhile() -> None:
+    connection = connect()
+    connections.disconnect(stored())
+    connections.mark_working(connection, NOW)
+    connections.mark_trouble(connection, "It failed.", NOW)
+    assert connections.find("1", KEY) is None
 
 
 def rotate() -> str:

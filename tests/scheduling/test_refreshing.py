@@ -141,6 +141,19 @@ def test_connected_again_it_works_and_a_second_break_is_told_again(
     assert len(mail.outbox) == 2
 
 
+def test_a_worker_that_died_before_the_mail_left_is_taken_over_from(
+    outside: Outside, alice: User, now: datetime
+) -> None:
+    account = github_account(outside, alice, now)
+    connections.mark_broken(account, "It was revoked.", now)
+    connections.begin_telling(account, now + timedelta(minutes=5))  # and then it was killed
+    run_due_refreshes(now + timedelta(minutes=4))
+    assert mail.outbox == []
+    for minute in (5, 6, 12):
+        run_due_refreshes(now + timedelta(minutes=minute))
+    assert len(mail.outbox) == 1
+
+
 def test_a_mail_that_does_not_leave_is_sent_later(
     outside: Outside, alice: User, now: datetime, settings: Settings
 ) -> None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.http import Http404
@@ -256,3 +257,13 @@ def test_a_store_that_does_not_answer_is_a_store_error(either_store: str) -> Non
     with pytest.raises(dynamo.StoreError):
         get(Product, "1", "p1")
     use_server(either_store)
+
+
+def test_the_first_calls_of_a_process_may_come_from_several_threads(store: str) -> None:
+    def first_call(_: int) -> None:
+        assert dynamo.get(Product, "1", "p1") is None
+
+    for _ in range(60):
+        dynamo.forget_connections()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(first_call, range(4)))
