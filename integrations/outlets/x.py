@@ -1,160 +1,206 @@
-"""X: 280 weighted characters, counted as twitter-text 3 does (its configuration v3).
+"""X: posts of 280 weighted characters, each of which whoever runs SlothPost pays for.
 
-Written out here because the Python port of twitter-text takes minutes on hostile text, raises on
-lone surrogates and knows emoji up to 2019. The tests hold the two equal.
+By version 2 of its API: https://docs.x.com/x-api
 """
 
-import unicodedata
-from collections.abc import Iterator
-from pathlib import Path
+import html
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
-import regex
+from django.conf import settings
 
-from integrations.outlets.base import Outlet
-from integrations.outlets.entities import (
-    EMOJI,
-    HOST_CHARACTER,
-    LATIN_HOST_CHARACTER,
-    LINK_TAIL,
-    QUERY,
+from integrations.errors import Refused, TryLater, Unknown
+from integrations.outlets.base import Approved, Outlet, Price, Published, Sent
+from integrations.outlets.x_account import (
+    LABEL,
+    NAME,
+    PATH,
+    ask,
+    check,
+    disconnect,
+    finish,
+    is_configured,
+    renew,
+    start,
+    understood,
+    words_of,
 )
+from integrations.outlets.x_length import count, has_link
+from integrations.outlets.x_text import as_read, objection, pieces
+from integrations.sources.base import BadPayload, Fields
+from integrations.tables import Connection
 
-LINK_WEIGHT = 23
-LONGEST_LINK = 4096
-LONGEST_SHORT_LINK = 40
+__all__ = [
+    "LABEL",
+    "NAME",
+    "OUTLET",
+    "PATH",
+    "check",
+    "disconnect",
+    "finish",
+    "is_configured",
+    "renew",
+    "start",
+]
 
-TLDS = frozenset(
-    name
-    for line in Path(__file__).with_name("tlds.txt").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-    for name in line.split()
+MOST_ASKED = 100  # posts in one call
+MET_BEFORE = (
+    "X has this very text of yours already, and takes none twice: it was posted before, maybe by"
+    " hand. Change the text, or mark this post as published."
 )
-LONGEST_TLD = max(map(len, TLDS))
-
-_LIGHT = regex.compile(r"[\u0000-\u10ff\u2000-\u200d\u2010-\u201f\u2032-\u2037]")
-_CANDIDATE = regex.compile(
-    rf"(https?://)?+((?:(?!https?://)(?:{HOST_CHARACTER}|[-_.]))++)", regex.I
-)
-_LABEL = regex.compile(rf"{HOST_CHARACTER}(?:(?:{HOST_CHARACTER}|[-_])*{HOST_CHARACTER})?")
-_LATIN_LABEL = regex.compile(rf"{LATIN_HOST_CHARACTER}++", regex.I)
-_LATIN_CHAIN = regex.compile(rf"(?:{LATIN_HOST_CHARACTER}++\.)++", regex.I)
-_TAIL = regex.compile(LINK_TAIL, regex.I)
-_PUNYCODE = regex.compile(r"xn--[-0-9a-z]++", regex.I)
-_SHORT_LINK = regex.compile(rf"https?://t\.co/([a-z0-9]++)(?:{QUERY})?+", regex.I)
-_MAY_PRECEDE = regex.compile(r"[^A-Za-z0-9@＠$#＃\ufffe\ufeff\uffff]")  # noqa: RUF001  full width
-_MAY_NOT_PRECEDE_BARE = "-_./"
-_LONG_MARKS = regex.compile(r"(\p{M}{30})(?=\p{M})")
-_BREAK = "\u034f"
+SOMEWHERE = "X says that this text is out already, and does not show it."
+NUMBERS = {
+    "likes": "like_count",
+    "replies": "reply_count",
+    "reposts": "retweet_count",
+    "quotes": "quote_count",
+    "bookmarks": "bookmark_count",
+    "views": "impression_count",
+}
 
 
-def count(text: str) -> int:
-    """The weighted length: a link 23, an emoji 2, a character 1 or 2 by its code point."""
-    # Normalising takes quadratic time on a long row of accents: break it as UAX #15 advises.
-    text, breaks = _LONG_MARKS.subn(rf"\1{_BREAK}", text)
-    text = unicodedata.normalize("NFC", text)
-    total, done = -breaks, 0
-    for start, end in _links(text):
-        total += _weight(text[done:start]) + LINK_WEIGHT
-        done = end
-    return total + _weight(text[done:])
+# -- publishing ------------------------------------------------------------------------------------
 
 
-def _weight(text: str) -> int:
-    rest, emoji = EMOJI.subn("", text)
-    return 2 * (emoji + len(rest)) - len(_LIGHT.findall(rest))
+def publish(approved: Approved, now: datetime) -> Published:
+    """Post it: https://docs.x.com/x-api/posts/create-post
 
-
-def _links(text: str) -> Iterator[tuple[int, int]]:
-    """The start and end of every link, with and without https://."""
-    at = done = 0
-    while candidate := _CANDIDATE.search(text, at):
-        at = candidate.end()
-        for start, host_start in _starts(text, candidate, done):
-            host_end = _host_end(text, host_start, candidate.end(), _LABEL)
-            if host_end and (tail := _TAIL.match(text, host_end)):
-                yield from _links_at(text, start, host_start, host_end, tail)
-                at = done = tail.end()
-                break
-
-
-def _starts(text: str, candidate: regex.Match[str], done: int) -> Iterator[tuple[int, int]]:
-    """Where a link and its host may begin in a row of characters that hosts are made of: at its
-    beginning, unless what stands before forbids it, or after its first character that is not a
-    plain letter or digit. (twitter-text tries the second first at the very start of a text.)"""
-    start, host_start = candidate.start(), candidate.start(2)
-    later = _MAY_PRECEDE.search(text, host_start, candidate.end())
-    if not start and later and later.start() == 0:
-        yield 1, 1
-    if not start or (start > done and _MAY_PRECEDE.match(text, start - 1)):
-        yield start, host_start
-    elif start < host_start:
-        yield host_start, host_start
-    elif later:
-        yield later.end(), later.end()
-
-
-def _host_end(text: str, start: int, end: int, label_shape: regex.Pattern[str]) -> int:
-    """Where the host name that begins at `start` ends: after its last top-level domain, or 0."""
-    best, dot = 0, text.find(".", start, end)
-    while dot > 0 and (label := label_shape.fullmatch(text, start, dot)):
-        if "_" not in label[0]:
-            best = _tld_end(text, dot + 1, end) or best
-        start, dot = dot + 1, text.find(".", dot + 1, end)
-    return best
-
-
-def _tld_end(text: str, start: int, end: int) -> int:
-    for stop in range(min(start + LONGEST_TLD, end), start, -1):
-        if text[start:stop].lower() in TLDS and not _goes_on(text[stop : stop + 1]):
-            return stop
-    punycode = _PUNYCODE.match(text, start, end)
-    return punycode.end() if punycode else 0
-
-
-def _goes_on(character: str) -> bool:
-    return character in tuple("@+-") or (character.isascii() and character.isalnum())
-
-
-def _links_at(
-    text: str, start: int, host_start: int, host_end: int, tail: regex.Match[str]
-) -> Iterator[tuple[int, int]]:
-    """What of a link's shape at `start` counts as a link."""
-    host, protocol = text[host_start:host_end], text[start:host_start]
-    if not _possible(host, tail.end() - start, protocol or "https://"):
-        return
-    if protocol:
-        yield from _with_protocol(text, start, tail.end())
-    elif not start or text[start - 1] not in _MAY_NOT_PRECEDE_BARE:
-        yield from _bare(host, start, len(tail[0]) if tail["path"] else 0)
-
-
-def _possible(host: str, length: int, protocol: str) -> bool:
-    """Whether a name like this can exist at all: its labels and the whole are not too long."""
-    if max(map(len, host.split("."))) > 63:
-        return False
+    X knows no key for a call and gives posts of the same text once, so that a repeat first looks
+    among the account's posts, and sending it again where it is not there doubles nothing.
+    """
+    account = approved.account
+    if account is None:
+        raise Refused("Connect an X account first.")
+    if approved.is_repeat and (found := _look(approved, account, now)):
+        return found
     try:
-        ascii_host = host.encode("idna")
-    except UnicodeError:
-        return False
-    return len(protocol) + length + len(ascii_host) - len(host) <= LONGEST_LINK
+        with understood(now):
+            post = {"text": approved.text}
+            answer = ask(account, "POST", "/2/tweets", now, creates=True, json=post)
+    except Refused as failure:
+        if not _is_duplicate(failure):
+            raise Refused(f"{failure.reason} Change the text, or post it by hand.") from failure
+        if not approved.is_repeat:
+            raise Refused(MET_BEFORE) from failure
+        if found := _look(approved, account, now, by_words=True):
+            return found
+        raise Unknown(SOMEWHERE) from failure
+    try:
+        return _published(account, Fields(answer.body, "").fields("data"))
+    except BadPayload as error:
+        raise Unknown("X's answer cannot be read: it may have taken the post.") from error
 
 
-def _with_protocol(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    short = _SHORT_LINK.match(text, start, end)
-    if not short:
-        yield start, end
-    elif len(short[1]) <= LONGEST_SHORT_LINK:
-        yield start, short.end()
+def _is_duplicate(failure: Refused) -> bool:
+    refused = failure.answer is not None and failure.answer.status == 403
+    return refused and "duplicate content" in words_of(failure).lower()
 
 
-def _bare(host: str, start: int, path: int) -> Iterator[tuple[int, int]]:
-    """The Latin names in a host; the path (its length) belongs to the last of them."""
-    names = []
-    for chain in _LATIN_CHAIN.finditer(host):
-        if name_end := _host_end(host, chain.start(), len(host), _LATIN_LABEL):
-            names.append((start + chain.start(), start + name_end))
-    yield from names[:-1]
-    yield from ((name_start, name_end + path) for name_start, name_end in names[-1:])
+def _published(account: Connection, post: Fields) -> Published:
+    number = post.identifier("id")
+    username = (account.details or {}).get("username", "i")
+    return Published(number, f"{settings.X_URL}/{username}/status/{number}")
 
 
-OUTLET = Outlet(name="x", label="X", unit="characters", limit=280, count=count)
+def _look(
+    approved: Approved, account: Connection, now: datetime, *, by_words: bool = False
+) -> Published | None:
+    """The post among those of the account since it was claimed, if X shows it; `by_words` where
+    it is known to be out, and X may write its links in another way.
+
+    https://docs.x.com/x-api/users/get-posts
+    """
+    since = (approved.claimed_at or now) - timedelta(minutes=1)
+    query = {
+        "start_time": f"{since:%Y-%m-%dT%H:%M:%SZ}",
+        "max_results": MOST_ASKED,
+        "tweet.fields": "entities",
+    }
+    path = f"/2/users/{account.account_id}/tweets"
+    try:
+        with understood(now):
+            shown = Fields(ask(account, "GET", path, now, params=query).body, "")
+            if shown.has("errors") and not shown.has("data"):
+                raise BadPayload("errors in place of posts")
+            wanted = as_read(approved.text, with_links=not by_words)
+            for post in shown.each("data"):
+                if as_read(_written(post), with_links=not by_words) == wanted:
+                    return _published(account, post)
+    except Refused as failure:  # of what was sent it says nothing
+        raise TryLater(f"X does not show us the account's posts: {failure.reason}") from failure
+    return None
+
+
+def _written(post: Fields) -> str:
+    """The text of a post, with the links that X replaced with its own as they were."""
+    text = html.unescape(post.text("text"))
+    for link in post.maybe("entities").each("urls"):
+        text = text.replace(link.text("url"), link.text("expanded_url", ""), 1)
+    return text
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def numbers(sent: list[Sent], now: datetime) -> dict[str, dict[str, int]]:
+    """https://docs.x.com/x-api/posts/get-posts-by-ids, of which each post that is read costs."""
+    found: dict[str, dict[str, int]] = {}
+    for account, ids in _by_account(sent):
+        for first in range(0, len(ids), MOST_ASKED):
+            found |= _numbers(account, ids[first : first + MOST_ASKED], now)
+    return found
+
+
+def _by_account(sent: list[Sent]) -> list[tuple[Connection, list[str]]]:
+    found: dict[str, tuple[Connection, list[str]]] = {}
+    for post in sent:
+        if post.account is not None:
+            found.setdefault(post.account.key, (post.account, []))[1].append(post.external_id)
+    return list(found.values())
+
+
+def _numbers(account: Connection, ids: list[str], now: datetime) -> dict[str, dict[str, int]]:
+    query = {"ids": ",".join(ids), "tweet.fields": "public_metrics"}
+    with understood(now):
+        body = ask(account, "GET", "/2/tweets", now, params=query).body
+        Fields(body, "").each("data")  # it is a list of objects
+    return {
+        str(post.get("id")): _counted(post.get("public_metrics")) for post in body.get("data") or []
+    }
+
+
+def _counted(metrics: Any) -> dict[str, int]:
+    """https://docs.x.com/x-api/fundamentals/metrics"""
+    given = metrics if isinstance(metrics, dict) else {}
+    return {
+        ours: value
+        for ours, theirs in NUMBERS.items()
+        if type(value := given.get(theirs)) is int and value >= 0
+    }
+
+
+def price(text: str) -> Price:
+    """https://docs.x.com/x-api/getting-started/pricing: what holds a link, also a bare domain that
+    X makes one, costs more."""
+    plain = Decimal(settings.X_POST_PRICE)
+    amount = Decimal(settings.X_LINK_POST_PRICE) if has_link(text) else plain
+    return Price(amount, plain, settings.X_PRICES_AS_OF)
+
+
+OUTLET = Outlet(
+    name=NAME,
+    label=LABEL,
+    unit="characters",
+    limit=280,
+    count=count,
+    publish=publish,
+    can_find_out=True,
+    needs_account=True,
+    objection=objection,
+    pieces=pieces,
+    per_minute=10,
+    numbers=numbers,
+    numbers_after=(timedelta(days=1), timedelta(days=7)),
+    price=price,
+)
