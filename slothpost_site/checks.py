@@ -116,6 +116,9 @@ CREDENTIALS = {
         "GITHUB_PRIVATE_KEY",
     ),
     "Vercel": ("VERCEL_CLIENT_ID", "VERCEL_INTEGRATION_SLUG"),
+    "X": ("X_CLIENT_ID", "X_CLIENT_SECRET"),
+    "Threads": ("THREADS_CLIENT_ID", "THREADS_CLIENT_SECRET"),
+    "LinkedIn": ("LINKEDIN_CLIENT_ID", "LINKEDIN_CLIENT_SECRET"),
 }
 
 
@@ -138,7 +141,8 @@ def check_hosts(**_: Any) -> list[checks.CheckMessage]:
     """Tokens go to these addresses: in production over https only."""
     names = (
         *("GITHUB_URL", "GITHUB_API_URL", "VERCEL_URL", "VERCEL_API_URL"),
-        *("APP_STORE_API_URL", "ITUNES_LOOKUP_URL"),
+        *("APP_STORE_API_URL", "ITUNES_LOOKUP_URL", "X_URL", "X_API_URL"),
+        *("THREADS_URL", "THREADS_API_URL", "LINKEDIN_URL", "LINKEDIN_API_URL"),
     )
     return [
         checks.Error(

@@ -316,7 +316,10 @@ CONTENT_SECURITY_POLICY = {
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
         # Browsers look at where an answer to a form sends them, too: connecting an account does.
-        "form-action": ["'self'", _origin(GITHUB_URL), _origin(VERCEL_URL)],
+        "form-action": [
+            "'self'",
+            *map(_origin, (GITHUB_URL, VERCEL_URL, X_URL, THREADS_URL, LINKEDIN_URL)),
+        ],
         "frame-ancestors": ["'none'"],
     }
 }

@@ -1,5 +1,6 @@
 """Real servers for the tests: dynalite for everything, moto's server as the second opinion."""
 
+import json
 import os
 import shutil
 import socket
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -18,7 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from integrations.standins import app_store, github, vercel
+from integrations.standins import app_store, github, linkedin, vercel, x
 from integrations.standins.app_store import AppStoreConnect
 from integrations.standins.github import GitHub
 from integrations.standins.server import StandIns
@@ -29,7 +31,10 @@ from slothpost_site import dynamo, provisioning
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # No test leaves the machine: what leads outside leads to a port that nothing listens on.
-for outside in ("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API", "ITUNES_LOOKUP"):
+for outside in (
+    *("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API", "ITUNES_LOOKUP"),
+    *("X", "X_API", "THREADS", "THREADS_API", "LINKEDIN", "LINKEDIN_API"),
+):
     setattr(settings, f"{outside}_URL", "http://127.0.0.1:9")
 
 DYNALITE = Path(settings.BASE_DIR) / ".dynamodb/node_modules/dynalite/cli.js"
@@ -127,6 +132,9 @@ def either_store(request: pytest.FixtureRequest, _tables: str) -> Iterator[str]:
 # -- the services of others, played on this machine -----------------------------------------------
 
 
+OUTLET_SERVICES = {"x": x, "linkedin": linkedin}
+
+
 @dataclass(frozen=True)
 class Outside:
     """The stand-ins, and the services among them that a test can set up and look at."""
@@ -135,6 +143,7 @@ class Outside:
     github: GitHub
     vercel: Vercel
     app_store: AppStoreConnect
+    outlets: dict[str, Any]  # the services that posts go to, by the names of their outlets
 
 
 @pytest.fixture(scope="session")
@@ -152,11 +161,20 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
         github.add_to(standins, standin_keys),
         vercel.add_to(standins, standin_keys),
         app_store.add_to(standins, standin_keys),
+        {
+            name: service.add_to(standins, standin_keys)
+            for name, service in OUTLET_SERVICES.items()
+        },
     )
     settings.SITE_URL = standins.site_url
-    for service in (github, vercel, app_store):
+    hosts: dict[str, str] = {}
+    for service in (github, vercel, app_store, *OUTLET_SERVICES.values()):
         for name, value in service.settings_for(standins).items():
-            setattr(settings, name, value)
+            if name == "OPERATOR_HOSTS":
+                hosts |= json.loads(value)
+            else:
+                setattr(settings, name, value)
+    settings.OPERATOR_HOSTS = hosts
     yield found
     standins.stop()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib import messages
@@ -171,6 +171,10 @@ def _set_out(
     state = secrets.token_urlsafe(32)
     start = found.start(state, _callback_url(found), answer)
     _begin(request, found, state, start.kept, product)
+    if answer:  # a host that a person named: no browser lets a form lead to just any
+        host = urlsplit(start.url).netloc
+        context = {"source": found, "url": start.url, "host": host}
+        return render(request, "products/connections/onward.html", context)
     return HttpResponseRedirect(start.url)
 
 

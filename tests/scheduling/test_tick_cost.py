@@ -175,7 +175,7 @@ FORMS: dict[str, dict[str, str]] = {
 
 
 # What a page answers that has nothing to go on with, or a form that was filled in badly.
-REFUSALS = {"connect_callback": {400}, "connect_confirm": {400}, "connect_form": {422}}
+REFUSALS = {"connect_callback": {400, 404}, "connect_confirm": {400}, "connect_form": {422}}
 
 
 @pytest.fixture

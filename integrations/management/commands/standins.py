@@ -5,12 +5,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from integrations.standins import app_store, github, vercel
+from integrations.standins import app_store, github, linkedin, vercel, x
 from integrations.standins.server import StandIns
 
 # Each has `add_to(standins, keys)`, `settings_for(standins)` and REAL_WHEN_SET: the setting that
 # says that the real service is meant.
-SERVICES = (github, vercel, app_store)
+SERVICES = (github, vercel, app_store, x, linkedin)
 
 
 class Command(BaseCommand):
@@ -39,10 +39,11 @@ class Command(BaseCommand):
 
 
 def _environment(standins: StandIns) -> dict[str, str]:
-    """What leads to each service that has no real credentials here."""
-    return {
-        name: value
-        for service in SERVICES
-        if not os.environ.get(service.REAL_WHEN_SET)
-        for name, value in service.settings_for(standins).items()
-    }
+    """What leads to each service that has no real credentials here; all their hosts in one."""
+    found: dict[str, str] = {}
+    hosts: dict[str, str] = {}
+    for service in SERVICES:
+        if not os.environ.get(service.REAL_WHEN_SET):
+            found |= service.settings_for(standins)
+            hosts |= json.loads(found.pop("OPERATOR_HOSTS", "{}"))
+    return {**found, "OPERATOR_HOSTS": json.dumps({**settings.OPERATOR_HOSTS, **hosts})}
