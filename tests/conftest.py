@@ -9,10 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
@@ -20,12 +23,15 @@ from playwright.sync_api import Page, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from integrations.providers import CONSENTING, PROVIDERS
 from integrations.standins import app_store, github, linkedin, vercel, x
 from integrations.standins.app_store import AppStoreConnect
 from integrations.standins.github import GitHub
 from integrations.standins.server import StandIns
 from integrations.standins.vercel import Vercel
+from integrations.tables import Connection
 from slothpost_site import dynamo, provisioning
+from tests.pages import fields
 
 # A slow hash guards real passwords; here it would only make every test wait.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -161,10 +167,7 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
         github.add_to(standins, standin_keys),
         vercel.add_to(standins, standin_keys),
         app_store.add_to(standins, standin_keys),
-        {
-            name: service.add_to(standins, standin_keys)
-            for name, service in OUTLET_SERVICES.items()
-        },
+        {name: service.add_to(standins, standin_keys) for name, service in OUTLET_SERVICES.items()},
     )
     settings.SITE_URL = standins.site_url
     hosts: dict[str, str] = {}
@@ -177,6 +180,26 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
     settings.OPERATOR_HOSTS = hosts
     yield found
     standins.stop()
+
+
+# What is typed to connect an account where there is no consent page, by the name of its outlet.
+TYPED: dict[str, dict[str, str]] = {}
+
+
+def connected_to(outside: Outside, name: str, user_id: str, now: datetime) -> Connection:
+    """An account at an outlet, connected as a person's browser would."""
+    provider = PROVIDERS[name]
+    if name not in CONSENTING:
+        return provider.finish(user_id, TYPED[name], {}, now).connection
+    callback = f"{outside.standins.site_url}/connections/{provider.PATH}/callback/"
+    begun = CONSENTING[name].start("a-state", callback, TYPED.get(name, {}))
+    shown = fields(requests.get(begun.url, timeout=5))
+    asked = {key: values[0] for key, values in parse_qs(urlsplit(begun.url).query).items()}
+    form = {**asked, **{key: values[0] for key, values in shown.items()}, "answer": "allow"}
+    back = requests.post(begun.url, data=form, timeout=5, allow_redirects=False)
+    came = {k: v[0] for k, v in parse_qs(urlsplit(back.headers["Location"]).query).items()}
+    assert came.pop("state") == "a-state"
+    return provider.finish(user_id, came, {**begun.kept, "callback_url": callback}, now).connection
 
 
 # -- a site and a browser --------------------------------------------------------------------------

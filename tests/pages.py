@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 from django.http import HttpResponse
 from django.test import Client
+from requests import Response
 
 HTMX = {"HX-Request": "true"}
 
@@ -42,7 +43,7 @@ class _Fields(HTMLParser):
         self.values.setdefault(name, []).append(value)
 
 
-def fields(answer: HttpResponse) -> dict[str, list[str]]:
+def fields(answer: HttpResponse | Response) -> dict[str, list[str]]:
     """What a browser would send of a page's fields. The line end after <textarea> is not text."""
     parser = _Fields()
     parser.feed(answer.content.decode())

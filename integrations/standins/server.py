@@ -119,6 +119,7 @@ class Fault:
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     times: int = 1
+    after: int = 0  # so many that match are let pass first
     delay: float = 0.0  # seconds before it answers
     hang_up: bool = False  # after the request was read, without an answer
     does_the_work: bool = False  # and then fails all the same: the answer is lost
@@ -175,6 +176,8 @@ class StandIns:
         with self._lock:
             self.calls.append(Call(request.method, request.path, "&".join(request.query)))
             fault = next((f for f in self.faults if _matches(f, request)), None)
+            if fault and fault.after:
+                fault.after, fault = fault.after - 1, None
             if fault:
                 fault.times -= 1
         if fault is None:
