@@ -397,6 +397,16 @@ def test_what_x_has_and_never_shows_is_for_a_person_to_decide(world: World) -> N
     assert len(world.x.accepted) == 1
 
 
+def test_an_older_post_of_the_same_text_is_not_taken_for_this_one(world: World) -> None:
+    account = world.connect()
+    world.now -= timedelta(minutes=2)
+    world.x.accept(PERSON, TEXT)
+    world.now = NOW
+    with pytest.raises(Unknown):
+        outlet.publish(approved(account, is_repeat=True), NOW)
+    assert texts(world) == [TEXT]
+
+
 def test_links_that_x_writes_in_another_way_are_known_by_the_words_around_them(
     world: World,
 ) -> None:
