@@ -51,6 +51,7 @@ class Api:
     base: str
     headers: Mapping[str, str] = field(default_factory=dict)
     named_by_user: bool = False  # else the operator has set it, and may mean an inner address
+    patience: float = LONGEST_ANSWER  # seconds for the whole of an answer
 
     def ask(
         self,
@@ -60,6 +61,7 @@ class Api:
         now: datetime,
         headers: Mapping[str, str] | None = None,
         creates: bool = False,
+        raw: bool = False,
         **content: Any,
     ) -> Answer:
         """The answer to one request; `path` may be a whole address of the same service.
@@ -68,6 +70,8 @@ class Api:
         401, TryLater when limited, unreachable or broken, NotFound at 404 and 410, else Refused;
         the failure carries the Answer as `answer`, for those who know the service better.
 
+        The body of an answer is its JSON, or with `raw` its bytes, whatever they are.
+
         Of a request that `creates` what may not be there twice, TryLater says that it provably did
         not: where it may have, because the answer was lost, unreadable or of a server's fault,
         Unknown is raised.
@@ -75,7 +79,7 @@ class Api:
         url = self._inside(path)
         sent = {"User-Agent": "SlothPost", **self.headers, **(headers or {})}
         for _ in range(MOST_REDIRECTS + 1):
-            answer = self._send(method, url, sent, content, creates)
+            answer = self._send(method, url, sent, content, creates, raw)
             moved_to = answer.headers.get("Location", "")
             # Only what is read is asked for again elsewhere: a code or a token is good once.
             if method != "GET" or answer.status not in REDIRECTS or not moved_to:
@@ -102,6 +106,7 @@ class Api:
         headers: Mapping[str, str],
         content: Mapping[str, Any],
         creates: bool,
+        raw: bool,
     ) -> Answer:
         try:
             with (
@@ -110,13 +115,13 @@ class Api:
                     method,
                     url,
                     headers=headers,
-                    timeout=TIMEOUT,
+                    timeout=(TIMEOUT[0], min(TIMEOUT[1], self.patience)),
                     allow_redirects=False,
                     stream=True,
                     **content,
                 ) as response,
             ):
-                raw = _read(response)
+                read = _read(response, self.patience)
         except InvalidIPAddress as error:
             raise Refused(f"{self.label} is not at a public address.") from error
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
@@ -128,7 +133,7 @@ class Api:
             raise Refused(f"{self.label} pointed to an address that is none.") from error
         return Answer(
             status=response.status_code,
-            body=self._parsed(raw, response.status_code, creates),
+            body=self._parsed(read, response.status_code, creates, raw),
             headers=response.headers,
             next_url=response.links.get("next", {}).get("url", ""),
         )
@@ -142,15 +147,17 @@ class Api:
             session.mount("https://", IPFilterAdapter(is_https_proto=True))
         return session
 
-    def _parsed(self, raw: bytes, status: int, creates: bool) -> Any:
+    def _parsed(self, read: bytes, status: int, creates: bool, raw: bool) -> Any:
         """JSON; an answer that is none is told apart from one that is empty."""
         lost = Unknown if creates else TryLater
-        if len(raw) > LARGEST_ANSWER:
+        if len(read) > LARGEST_ANSWER:
             raise lost(f"{self.label} answered with more than we can take.")
-        if not raw.strip() or status == 304:
+        if raw:
+            return read
+        if not read.strip() or status == 304:
             return None
         try:
-            return json.loads(raw)
+            return json.loads(read)
         except (ValueError, RecursionError) as error:
             if status < 300:
                 raise lost(f"{self.label} answered with something that is no answer.") from error
@@ -200,9 +207,9 @@ def _never_left(error: Exception) -> bool:
     return isinstance(reason, urllib3.exceptions.NewConnectionError)
 
 
-def _read(response: requests.Response) -> bytes:
+def _read(response: requests.Response, patience: float) -> bytes:
     """The body up to a byte more than we take. Raises OSError when it drips in too slowly."""
-    give_up_at = time.monotonic() + LONGEST_ANSWER
+    give_up_at = time.monotonic() + patience
     raw = b""
     # Part by part as it arrives: waiting for a full buffer, nobody would look at the clock.
     while part := response.raw.read1(65_536, decode_content=True):

@@ -213,3 +213,13 @@ def test_no_token_stands_in_a_failure_or_a_log(
     acme = Api("Acme", service("/a", 401).base, {"Authorization": "Bearer PLANTED"})
     failure = failure_of(acme)
     assert "PLANTED" not in caplog.text + repr(failure) + repr(failure.answer)
+
+
+def test_what_is_no_json_may_be_wanted_as_it_is(service: Callable[..., Api]) -> None:
+    acme = service("/a", body=b"ok")
+    assert acme.ask("POST", "/a", now=NOW, creates=True, raw=True).body == b"ok"
+    service("/a", 404, b"no such hook")
+    with pytest.raises(NotFound) as raised:
+        acme.ask("POST", "/a", now=NOW, raw=True)
+    assert raised.value.answer is not None
+    assert raised.value.answer.body == b"no such hook"
