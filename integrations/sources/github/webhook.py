@@ -19,6 +19,7 @@ from integrations.sources.base import (
     Hidden,
     Opened,
     OutOfReach,
+    Reachable,
     Received,
     Renamed,
     header,
@@ -191,15 +192,20 @@ def _installation(body: Fields, received: Received) -> Received:
 
 
 def _installation_repositories(body: Fields, received: Received) -> Received:
-    removed = body.each("repositories_removed") if body.text("action") == "removed" else []
-    if not removed:
-        return replace(received, note="More repositories can be followed now")
+    """The app may read other repositories of an account than before."""
     via = installation_key(body.fields("installation").number("id"))
-    lost = tuple(
-        (str(repository.number("id")), OutOfReach(_taken_away(repository), via))
-        for repository in removed
+    if body.text("action") == "removed":
+        lost = tuple(
+            (str(repository.number("id")), OutOfReach(_taken_away(repository), via))
+            for repository in body.each("repositories_removed")
+        )
+        note = "Access to repositories was taken away at GitHub"
+        return replace(received, upkeep_of=lost, note=note)
+    given = tuple(
+        (str(repository.number("id")), Reachable(via))
+        for repository in body.each("repositories_added")
     )
-    return replace(received, upkeep_of=lost, note="Access to repositories was taken away at GitHub")
+    return replace(received, upkeep_of=given, note="More repositories can be read now")
 
 
 def _taken_away(repository: Fields) -> str:

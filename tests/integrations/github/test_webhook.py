@@ -15,6 +15,7 @@ from integrations.sources.base import (
     Hidden,
     Opened,
     OutOfReach,
+    Reachable,
     Received,
     Renamed,
 )
@@ -472,11 +473,15 @@ def test_repositories_that_were_taken_away_are_out_of_reach_each() -> None:
     )
 
 
-def test_repositories_that_were_added_take_nothing_away() -> None:
-    received = parse(
-        "installation_repositories", delivery("installation_repositories", action="added")
+def test_repositories_that_were_added_can_be_read_each() -> None:
+    payload = delivery("installation_repositories", action="added")
+    payload["repositories_added"].append({"id": 7, "full_name": "acme/app"})
+    received = parse("installation_repositories", payload)
+    assert received.upkeep_of == (
+        ("186853007", Reachable("github#installation:957387")),
+        ("7", Reachable("github#installation:957387")),
     )
-    assert (received.upkeep_of, received.note) == ((), "More repositories can be followed now")
+    assert received.note == "More repositories can be read now"
 
 
 def test_an_organisation_that_is_renamed_gives_its_installation_another_name() -> None:
