@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TITLE_LIMIT = 300  # characters
 BODY_LIMIT = 4_000  # characters
+NAME_LIMIT = 200  # characters of what somebody or something is called
+VERSION_LIMIT = 50  # characters
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,10 @@ class Fields:
             raise BadPayload(f"{self._path(name)} is not a text")
         return UNPRINTABLE.sub("", value)
 
+    def line(self, name: str, default: str | None = None, limit: int = NAME_LIMIT) -> str:
+        """The same on one line, cut to `limit` characters: what something is called."""
+        return one_line(self.text(name, default), limit)
+
     def identifier(self, name: str) -> str:
         """A required text that can be part of a key: ASCII, 1 to 100 characters."""
         value = self.text(name)
@@ -334,7 +340,12 @@ def trimmed(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def one_line(text: str, limit: int = NAME_LIMIT) -> str:
+    """The text with every run of white space as one space, cut as `trimmed` does."""
+    return trimmed(" ".join(text.split()), limit)
+
+
 def headline(message: str) -> tuple[str, str]:
     """A message's first line as a title, and what follows it as a body."""
     first, *rest = message.strip().splitlines() or [""]
-    return trimmed(" ".join(first.split()), TITLE_LIMIT), trimmed("\n".join(rest), BODY_LIMIT)
+    return one_line(first, TITLE_LIMIT), trimmed("\n".join(rest), BODY_LIMIT)

@@ -136,7 +136,9 @@ _FIXED = re.compile(
     re.IGNORECASE,
 )
 _NAMED_PULL = re.compile(r"(?:/pull/|(?<![\w&/])#)(\d{1,9})\b")
-_FINAL_VERSION = re.compile(r"(?:v|release|version)?[-_/ ]?(\d+(?:\.\d+){0,3})", re.IGNORECASE)
+_FINAL_VERSION = re.compile(
+    r"(?:v|release|version)?[-_/ ]?(\d{1,18}(?:\.\d{1,18}){0,3})", re.IGNORECASE
+)
 
 _MERGE = re.compile(r"Merge pull request #(\d{1,9})\b")
 _SQUASH = re.compile(r".*\(#(\d{1,9})\)")

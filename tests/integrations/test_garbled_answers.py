@@ -12,7 +12,7 @@ from django.utils import timezone
 from integrations import connections
 from integrations.errors import Failure
 from integrations.sources import SOURCES
-from integrations.sources.base import Follow
+from integrations.sources.base import NAME_LIMIT, Choice, Follow
 from integrations.standins.app_store import APP_ID, ISSUER, KEY_ID
 from integrations.standins.github import PERSON, SLOWTIDE
 from integrations.standins.server import Response
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("store")
 GARBAGE: list[Any] = [
     *(None, 0, -1, 10**30, 1.5, True, "", "x" * 5000, "\x00\u202e", [], {}, [None], {"a": 1}),
     *("2026-99-99", "9999-12-31T23:59:59-14:00", "javascript:alert(1)", "../../x"),
+    *("9" * 5_000, "9." * 3_000, "x" * 500_000, "a\nb"),
 ]
 FOLLOWED = {"github": str(SLOWTIDE), "vercel": "prj_SlowtideDemo", "app_store": APP_ID}
 
@@ -56,6 +57,15 @@ def connected(outside: Outside, source: str) -> Connection:
     return connections.of_provider("1", source)[-1]
 
 
+def assert_fit(choices: list[Choice]) -> None:
+    """Every one of them can be followed and shown."""
+    for choice in choices:
+        assert 0 < len(choice.id) <= 100
+        for text in (choice.name, choice.detail):
+            assert len(text) <= NAME_LIMIT
+            assert "\n" not in text
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", range(3))
 def test_garbage_is_a_failure_or_is_left_out(outside: Outside, source: str, seed: int) -> None:
@@ -72,7 +82,7 @@ def test_garbage_is_a_failure_or_is_left_out(outside: Outside, source: str, seed
     outside.standins.alter = alter
     follow = Follow(FOLLOWED[source], "x", account, now - timedelta(days=14))
     uses: list[Callable[[], Any]] = [
-        lambda: module.choices("1", now),
+        lambda: assert_fit(module.choices("1", now)),
         lambda: module.check(account, now),
         lambda: activity.record_all(product, module.fetch(follow, now).events, now),
     ]

@@ -199,6 +199,8 @@ def test_only_the_tags_of_final_versions_are_stories(tag: str, reason: str) -> N
         ("1.5.0-rc.1", ""),
         ("web@1.5.0", ""),
         ("20", ""),
+        ("9" * 5_000, ""),
+        ("1." + "9" * 5_000, ""),
     ],
 )
 def test_a_final_version_is_one_ref_however_it_is_written(version: str, ref: str) -> None:

@@ -28,8 +28,8 @@ from integrations import connections
 from integrations.accounts import Finish
 from integrations.api import Api
 from integrations.errors import Answer, NeedsReconnect, NotFound, Refused, TryLater
-from integrations.sources.app_store.webhook import LABEL, NAME, STATE_UPDATED
-from integrations.sources.base import BadPayload, Choice, Fields, choices_of, trimmed
+from integrations.sources.app_store.webhook import LABEL, NAME, STATE_UPDATED, is_app_id
+from integrations.sources.base import UNPRINTABLE, BadPayload, Choice, Fields, choices_of, one_line
 from integrations.tables import Connection
 
 SERVICE = "App Store Connect"
@@ -83,7 +83,7 @@ def finish(
             f"{SERVICE} does not accept this key. Check that issuer ID, key ID and file belong"
             " together, and that the key was not revoked."
         ) from failure
-    name = trimmed(answer.get("name", ""), 100) or f"Key {key.id}"
+    name = one_line(UNPRINTABLE.sub("", answer.get("name", "")), 100) or f"Key {key.id}"
     return Finish(
         connections.connect(
             user_id,
@@ -277,7 +277,7 @@ def _apps(connection: Connection, now: datetime) -> Iterator[Choice]:
     fields: dict[str, Any] = {"limit": 200, "fields[apps]": "name,bundleId"}
     for page in pages(connection, "/v1/apps", now, **fields):
         try:
-            yield from [_choice(app, connection) for app in page]
+            yield from [_choice(app, connection) for app in page if is_app_id(app.text("id"))]
         except BadPayload as error:
             raise unreadable() from error
 
@@ -285,10 +285,10 @@ def _apps(connection: Connection, now: datetime) -> Iterator[Choice]:
 def _choice(app: Fields, connection: Connection) -> Choice:
     attributes = app.fields("attributes")
     return Choice(
-        id=app.identifier("id"),
-        name=attributes.text("name"),
+        id=app.text("id"),
+        name=attributes.line("name") or app.text("id"),
         via=connection.key,
-        detail=attributes.text("bundleId", ""),
+        detail=attributes.line("bundleId", ""),
     )
 
 

@@ -16,6 +16,7 @@ from integrations.sources.app_store import account, itunes
 from integrations.sources.app_store.webhook import LABEL, NAME, in_words
 from integrations.sources.base import (
     BODY_LIMIT,
+    VERSION_LIMIT,
     BadPayload,
     Event,
     Fetched,
@@ -129,7 +130,7 @@ def _from_connect(follow: Follow, connection: Connection, now: datetime) -> Fetc
     fields = {"fields[apps]": "name,bundleId,primaryLocale"}
     answer = account.ask(connection, "GET", f"/v1/apps/{follow.id}", now, params=fields)
     app = Fields(answer.body, "").fields("data").fields("attributes")
-    name = app.text("name")
+    name = app.line("name")
     versions = _versions(follow, connection, now)
     wanted = [
         version
@@ -174,7 +175,7 @@ def _version(
     entry: Fields, follow: Follow, in_store: itunes.InStore | None, now: datetime
 ) -> Version:
     attributes = entry.fields("attributes")
-    text = trimmed(" ".join(attributes.text("versionString").split()), 50)
+    text = attributes.line("versionString", limit=VERSION_LIMIT)
     state = trimmed(attributes.text("appVersionState", attributes.text("appStoreState", "")), 50)
     if state in LIVE and in_store is not None and in_store.version == text:
         at = in_store.since

@@ -14,7 +14,7 @@ from django.conf import settings
 from integrations.api import Api
 from integrations.errors import NotFound, Refused, TryLater
 from integrations.sources.app_store.webhook import is_app_id
-from integrations.sources.base import BadPayload, Choice, Fields
+from integrations.sources.base import VERSION_LIMIT, BadPayload, Choice, Fields
 
 LABEL = "iTunes"
 COUNTRY = "us"
@@ -46,7 +46,7 @@ def find_app(text: str, now: datetime) -> Choice:
             f"The App Store of the country “{country}” has no app with the id {app_id}."
             " If it is sold elsewhere, paste the link to its page there."
         )
-    return Choice(found.id, found.name, detail=country, seen={"country": country})
+    return Choice(found.id, found.name or found.id, detail=country, seen={"country": country})
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -80,8 +80,8 @@ def lookup(app_id: str, country: str, now: datetime) -> InStore | None:
 def _in_store(result: Fields) -> InStore:
     return InStore(
         id=str(result.number("trackId")),
-        name=result.text("trackName"),
-        version=result.text("version"),
+        name=result.line("trackName"),
+        version=result.line("version", limit=VERSION_LIMIT),
         since=result.moment("currentVersionReleaseDate"),
         notes=result.text("releaseNotes", ""),
     )

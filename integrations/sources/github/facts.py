@@ -14,13 +14,13 @@ from integrations.sources.base import (
     Fields,
     headline,
     is_sha,
+    one_line,
     trimmed,
 )
 from integrations.sources.noise import bot, pull_request_of, why_ignored, why_tag_ignored
 
 NAME = "github"
 LABEL = "GitHub"
-NAME_LIMIT = 200  # characters of a tag, login or repository
 
 
 def release(found: Fields, repository: Fields, *, promoted: bool = False) -> Event:
@@ -92,6 +92,7 @@ def commit(
     if not is_sha(sha):
         raise BadPayload("the id of a commit is not a hash")
     title, rest = headline(message)
+    login, author = name_of(login), name_of(author)
     pull_request = pull_request_of(title) or merged_with
     return Event(
         source=NAME,
@@ -102,7 +103,7 @@ def commit(
         title=title or "(no message)",
         body=rest,
         link=_public_link(repository, link),
-        author=name_of(login),
+        author=login,
         refs=(f"sha:{sha}", *([f"pr:{pull_request}"] if pull_request else [])),
         ignored=("" if login else bot(author)) or why_ignored(title, login),
         private=repository.flag("private"),
@@ -135,7 +136,8 @@ def pushed_at(repository: Fields) -> datetime:
 
 
 def name_of(text: str) -> str:
-    return trimmed(text, NAME_LIMIT)
+    """What a tag, a person, a branch or a repository is called."""
+    return one_line(text)
 
 
 def _tag_name(text: str) -> str:

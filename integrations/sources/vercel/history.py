@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from integrations.errors import NeedsReconnect, Refused
-from integrations.sources.base import Event, Fetched, Fields, Follow, OutOfReach, Renamed, trimmed
+from integrations.sources.base import Event, Fetched, Fields, Follow, OutOfReach, Renamed
 from integrations.sources.vercel.account import ask, each_page, understood
 from integrations.sources.vercel.webhook import deployed
 from integrations.tables import Connection
@@ -25,7 +25,7 @@ def fetch(follow: Follow, now: datetime) -> Fetched:
     try:
         with understood():
             project = Fields(ask(follow.connection, f"/v9/projects/{follow.id}", now).body, "")
-            name = trimmed(project.text("name"), 100)
+            name = project.line("name")
             found, was_cut = _deployments(follow.connection, follow, now)
             staged = [each for each in found if _is_staged(each)]
             events = tuple(_event(each) for each in found if not _is_staged(each))
@@ -38,7 +38,7 @@ def fetch(follow: Follow, now: datetime) -> Fetched:
     return Fetched(
         events=events,
         seen={STAGED: str(min(oldest))} if oldest else {},
-        upkeep=(Renamed(name),) if name != follow.name else (),
+        upkeep=(Renamed(name),) if name not in ("", follow.name) else (),
         note="Of many deployments only the newest were read." if was_cut else "",
     )
 

@@ -23,6 +23,7 @@ from integrations.sources.base import (
     Wanted,
     headline,
     is_sha,
+    one_line,
     secrets_in,
     trimmed,
 )
@@ -88,7 +89,7 @@ def installation_key(number: str) -> str:
 
 
 def _renamed(details: Fields, received: Received) -> Received:
-    name = trimmed(details.maybe("project").text("name", ""), 100)
+    name = details.maybe("project").line("name", "")
     if not name:
         return replace(received, upkeep=Wanted(), note="The project has a new name")
     return replace(received, upkeep=Renamed(name), note=f"The project is {name} now")
@@ -135,7 +136,7 @@ def deployed(number: str, at: datetime, host: str, meta: Fields, preview: str = 
     if rest and (merge_of(title) or "See merge request" in rest):
         # What was merged stands in the body of GitHub's and GitLab's merge commits.
         title, rest = headline(rest)
-    author = trimmed(_of_commit(meta, "CommitAuthorLogin"), 200)
+    author = one_line(_of_commit(meta, "CommitAuthorLogin"))
     sha = _of_commit(meta, "CommitSha")
     return Event(
         source=NAME,

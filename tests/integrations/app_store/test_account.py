@@ -55,6 +55,11 @@ def test_a_key_can_be_given_a_name(world: World) -> None:
     assert source.finish("1", form, {}, NOW).connection.account_name == "Work"
 
 
+def test_a_name_is_one_line(world: World) -> None:
+    done = source.finish("1", world.form(name="My\nkey\u202e "), {}, NOW)
+    assert done.connection.account_name == "My key"
+
+
 def test_a_key_is_taken_however_it_was_pasted(world: World) -> None:
     untidy = "  \r\n" + world.connect.demo_pem.replace("\n", "\r\n  ") + "\t"
     flat = world.connect.demo_pem.replace("\n", " ")
@@ -259,6 +264,18 @@ def test_all_apps_are_listed_page_after_page(world: World) -> None:
     assert source.choices("1", NOW)[-1] == Choice(
         id=APP, name="Slowtide", via=connection.key, detail="com.example.slowtide"
     )
+
+
+def test_what_has_no_apps_id_is_not_listed_and_a_long_name_is_cut(world: World) -> None:
+    world.connection()
+    world.connect.apps = {
+        app_id: standin.App(app_id, name, "com.example")
+        for app_id, name in (("abc", "Odd"), ("7000000001", "A" * 1_000_000), ("7000000002", " "))
+    }
+    assert [(choice.id, choice.name) for choice in source.choices("1", NOW)] == [
+        ("7000000002", "7000000002"),
+        ("7000000001", "A" * 199 + "…"),
+    ]
 
 
 def test_an_app_that_two_keys_show_is_listed_once(world: World) -> None:

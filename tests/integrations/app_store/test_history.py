@@ -11,6 +11,8 @@ from integrations.sources.base import Event, Fetched, Follow, OutOfReach, Rename
 from integrations.standins import app_store as standin
 from integrations.standins.server import Fault
 from integrations.tables import Connection
+from products import activity
+from tests.builders import make_product
 from tests.integrations.app_store.conftest import APP, NOW, World
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -231,6 +233,30 @@ def test_an_app_with_a_new_name_is_noticed_by_both_roads(world: World) -> None:
         found = fetch(connection, name="Tideslow")
         assert found.upkeep == (Renamed("Slowtide"),)
         assert found.events[0].title == "Tideslow 1.5.0"  # one title for the fact, whoever asks
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kept"),
+    [
+        ("A" * 500_000, "2.0", "2.0"),
+        ("Slowtide", "9" * 5_000, "9" * 49 + "…"),
+        ("Slowtide", "9." * 3_000, "9." * 24 + "9…"),
+        ("Slowtide", " 2.0\nbeta ", "2.0 beta"),
+    ],
+)
+def test_what_is_called_as_nobody_calls_it_is_cut(
+    world: World, name: str, version: str, kept: str
+) -> None:
+    newest = world.app.in_store()
+    assert newest is not None
+    world.app.name, newest.text = name, version
+    product = make_product(now=NOW)
+    for connection in (world.connection(), None):
+        found = fetch(connection, seen={"live": "1.4.1"})
+        assert found.events[0].version == kept
+        assert all(len(upkeep.name) == 200 for upkeep in found.upkeep)
+        activity.record_all(product, found.events, NOW)
+    assert len(activity.list_for(product.product_id).items[0].title) <= 300
 
 
 def test_the_country_of_the_link_is_asked(world: World) -> None:
