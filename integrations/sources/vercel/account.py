@@ -20,7 +20,7 @@ from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
 from integrations.api import Api
 from integrations.connections import Account, Grant
 from integrations.errors import Answer, Failure, NeedsReconnect, NotFound, Refused, TryLater
-from integrations.sources.base import BadPayload, Choice, Fields, choices_of, trimmed
+from integrations.sources.base import BadPayload, Choice, Fields, choices_of
 from integrations.sources.vercel.webhook import LABEL, NAME, installation_key, secrets
 from integrations.tables import Connection
 
@@ -63,8 +63,8 @@ def finish(
         number = granted.identifier("installation_id")
         if answer.get("configurationId", number) != number:
             raise Refused("Vercel sent you back with somebody else's installation: start again.")
-        token, team = granted.text("access_token"), granted.text("team_id", "")
-        user = granted.text("user_id", "")
+        token = granted.text("access_token")
+        team, user = _id_in(granted, "team_id"), _id_in(granted, "user_id")
         api = _api(token)
         api.ask("GET", f"/v1/integrations/configuration/{number}", now=now, params=_of(team))
     account = Account(
@@ -75,6 +75,10 @@ def finish(
     )
     connection = connections.connect(user_id, NAME, account, Grant({"token": token}), now=now)
     return Finish(connection, next_url=_safe_next(answer.get("next", "")))
+
+
+def _id_in(found: Fields, name: str) -> str:
+    return found.identifier(name) if found.text(name, "") else ""
 
 
 def _exchanged(code: str, callback_url: str, now: datetime) -> Fields:
@@ -107,15 +111,18 @@ def _name_of(api: Api, team: str, user: str, now: datetime) -> str:
         with understood():
             found = Fields(api.ask("GET", path, now=now, params=_of(team)).body, "")
             found = found.maybe("user") if found.has("user") else found
-            name = found.text("name", "") or found.text("username", "") or found.text("slug", "")
+            name = found.line("name", "") or found.line("username", "") or found.line("slug", "")
     except Failure:
         name = ""
-    return trimmed(name, 100) or team or user
+    return name or team or user
 
 
 def _safe_next(url: str) -> str:
     """Where Vercel wants the browser to go on, if that is Vercel."""
-    wanted, vercel = urlsplit(url), urlsplit(settings.VERCEL_URL)
+    try:
+        wanted, vercel = urlsplit(url), urlsplit(settings.VERCEL_URL)
+    except ValueError:  # it is no address at all
+        return ""
     same = (wanted.scheme, wanted.netloc) == (vercel.scheme, vercel.netloc)
     return url if same and "\\" not in url else ""
 
@@ -222,7 +229,7 @@ def _choice(project: Fields, account: Connection) -> Choice:
     """What a project's commits say is private as far as Vercel tells."""
     return Choice(
         id=project.identifier("id"),
-        name=trimmed(project.text("name"), 100),
+        name=project.line("name"),
         via=account.key,
         private=True,
         detail=account.account_name or "",
@@ -253,22 +260,32 @@ def renew(connection: Connection, now: datetime) -> None:
 
 def disconnect(connection: Connection, now: datetime) -> str:
     """Uninstall it at Vercel, or say that this is left to do, and forget it here."""
-    left = ""
+    is_gone = _uninstalled(connection, now)
+    connections.disconnect(connection)
+    if is_gone:
+        return ""
+    return (
+        f"Vercel did not confirm it: remove SlothPost there too, at"
+        f" {settings.VERCEL_URL}/dashboard/integrations."
+    )
+
+
+def _uninstalled(connection: Connection, now: datetime) -> bool:
+    """Whether Vercel says that the installation is gone, by this or from before."""
     team = (connection.details or {}).get("teamId", "")
     path = f"/v1/integrations/configuration/{connection.account_id}"
     try:
         api = _api(connections.secrets_of(connection).get("token", ""))
         api.ask("DELETE", path, now=now, params=_of(team))
-    except (NotFound, NeedsReconnect):  # its token goes with the installation
-        logger.info("gone at Vercel already", extra={"connection": connection.key})
     except Failure as failure:
+        # Its token goes with the installation. Without an answer it is only here that no token can
+        # be read: nobody has asked Vercel.
+        known = _understood(failure)
+        if known.answer is not None and isinstance(known, NotFound | NeedsReconnect):
+            return True
         logger.warning(
             "not uninstalled at Vercel",
             extra={"connection": connection.key, "reason": failure.reason},
         )
-        left = (
-            f"Vercel did not confirm it: remove SlothPost there too, at"
-            f" {settings.VERCEL_URL}/dashboard/integrations."
-        )
-    connections.disconnect(connection)
-    return left
+        return False
+    return True

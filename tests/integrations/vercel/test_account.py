@@ -121,6 +121,8 @@ def test_only_vercels_own_pages_are_where_it_goes_on(outside: Outside, now: date
         "//evil.example/": "",
         f"{here}\\@evil.example/": "",
         "javascript:alert(1)": "",
+        "https://[": "",
+        f"{here}[/": "",
         "": "",
     }
     found = {}
@@ -376,6 +378,19 @@ def test_what_is_gone_at_vercel_already_is_forgotten(outside: Outside, now: date
     outside.vercel.configurations.clear()
     assert source.disconnect(account, now) == ""
     assert reread(account) is None
+
+
+def test_a_token_that_cannot_be_read_any_more_leaves_it_to_the_person_to_remove(
+    outside: Outside, now: datetime, settings: Settings
+) -> None:
+    account = connect(outside, now)
+    settings.TOKEN_KEYS = ["another"]
+    assert source.disconnect(account, now) == (
+        "Vercel did not confirm it: remove SlothPost there too, at"
+        f" {outside.standins.url}/vercel/dashboard/integrations."
+    )
+    assert reread(account) is None
+    assert account.account_id in outside.vercel.configurations
 
 
 def test_with_vercel_down_it_is_forgotten_here_and_the_rest_is_said(
