@@ -47,6 +47,7 @@ APP_ID, SLUG = "4242", "slothpost-standin"
 CLIENT_ID, CLIENT_SECRET = "Iv23standin", "a-stand-ins-client-secret"
 PERSON, PERSON_ID = "slothpost-demo", 7001
 ORGANISATION, ORGANISATION_ID = "slow-boats", 7002
+COLLEAGUE, COLLEAGUE_ID = "slothpost-colleague", 7003
 SLOWTIDE = 912345678  # the repository that the demo follows
 CODE_LIFE = timedelta(minutes=10)
 TOKEN_LIFE = timedelta(hours=8)
@@ -122,11 +123,12 @@ class Code:
     redirect_uri: str
     challenge: str
     made: datetime
+    person: str
 
 
 class GitHub(Service):
     prefix = "/github"
-    kept = ("installations", "user_tokens", "refresh_tokens", "refreshes", "app_tokens")
+    kept = ("installations", "user_tokens", "people", "refresh_tokens", "refreshes", "app_tokens")
     routes = (
         ("GET", "/", "front"),
         ("POST", "/do", "do"),
@@ -149,6 +151,7 @@ class GitHub(Service):
         ("GET", f"{API}/repositories/([0-9]+)", "show_by_id"),
         ("GET", f"{API}/repos/([^/]+/[^/]+)", "show_by_name"),
         ("GET", f"{API}/repos/([^/]+/[^/]+)/(releases|pulls|commits|tags)", "list_of"),
+        ("GET", f"{API}/repos/([^/]+/[^/]+)/compare/([0-9a-f]+)\\.\\.\\.([0-9a-f]+)", "compare"),
     )
 
     def __init__(self, standins: StandIns, pem: str) -> None:
@@ -157,12 +160,19 @@ class GitHub(Service):
         self.repositories: dict[int, Repository] = {}
         self.installations: dict[int, Installation] = {}
         self.codes: dict[str, Code] = {}
+        self.person = PERSON  # who is signed in there
         self.user_tokens: dict[str, datetime] = {}  # by when they lapse
+        self.people: dict[str, str] = {}  # whom a user token acts for
         self.refresh_tokens: set[str] = set()
         self.refreshes: dict[str, str] = {}  # the user token that goes with a refresh token
         self.app_tokens: dict[str, tuple[int, datetime]] = {}
-        self.accounts = {PERSON: PERSON_ID, ORGANISATION: ORGANISATION_ID}
-        self.hidden: set[int] = set()  # repositories that the person may not see, the app may
+        self.accounts = {
+            PERSON: PERSON_ID,
+            ORGANISATION: ORGANISATION_ID,
+            COLLEAGUE: COLLEAGUE_ID,
+        }
+        self.sees = {PERSON: {PERSON, ORGANISATION}, COLLEAGUE: {COLLEAGUE, ORGANISATION}}
+        self.hidden: set[int] = set()  # repositories that PERSON may not see, the app may
         self.deliveries: list[dict[str, Any]] = []
         self.bodies: dict[str, tuple[str, bytes]] = {}  # of deliveries, by guid
         self.most_per_page = 100
@@ -214,6 +224,9 @@ class GitHub(Service):
     def _is_user(self, token: str) -> bool:
         return token in self.user_tokens and self.user_tokens[token] > self.clock()
 
+    def _person(self, token: str) -> str:
+        return self.people.get(token, PERSON)
+
     def _installation_of(self, token: str) -> Installation | None:
         number, until = self.app_tokens.get(token, (0, self.clock()))
         installation = self.installations.get(number)
@@ -242,7 +255,9 @@ class GitHub(Service):
         if not repository.private:
             return True
         if self._is_user(request.bearer()):
-            return repository.owner in self.accounts and repository.id not in self.hidden
+            person = self._person(request.bearer())
+            is_hidden = person == PERSON and repository.id in self.hidden
+            return repository.owner in self.sees[person] and not is_hidden
         installation = self._installation_of(request.bearer())
         return installation is not None and self._covers(installation, repository)
 
@@ -264,7 +279,7 @@ class GitHub(Service):
             page(
                 "GitHub",
                 "Authorise SlothPost",
-                f"<p>SlothPost wants to see which repositories {PERSON} can reach.</p>"
+                f"<p>SlothPost wants to see which repositories {self.person} can reach.</p>"
                 f"<form method='post'>{fields}"
                 "<button name='answer' value='allow'>Authorise</button> "
                 "<button name='answer' value='deny'>Cancel</button></form>",
@@ -288,7 +303,7 @@ class GitHub(Service):
 
     def code(self, redirect_uri: str, challenge: str = "") -> str:
         code = secrets.token_hex(10)
-        self.codes[code] = Code(redirect_uri, challenge, self.clock())
+        self.codes[code] = Code(redirect_uri, challenge, self.clock(), self.person)
         return code
 
     def exchange(self, request: Request) -> Response:
@@ -301,19 +316,22 @@ class GitHub(Service):
                 refresh = form.get("refresh_token", "")
                 known = refresh in self.refresh_tokens
                 self.refresh_tokens.discard(refresh)
-                self.user_tokens.pop(self.refreshes.pop(refresh, ""), None)
-            return self._tokens() if known else Response(200, {"error": "bad_refresh_token"})
+                before = self.refreshes.pop(refresh, "")
+                self.user_tokens.pop(before, None)
+                person = self._person(before)
+            return self._tokens(person) if known else Response(200, {"error": "bad_refresh_token"})
         with self.lock:
             code = self.codes.pop(form.get("code", ""), None)
         if code is None or code.made + CODE_LIFE < self.clock() or not _proves(form, code):
             return Response(200, {"error": "bad_verification_code"})
         if form.get("redirect_uri", code.redirect_uri) != code.redirect_uri:
             return Response(200, {"error": "redirect_uri_mismatch"})
-        return self._tokens()
+        return self._tokens(code.person)
 
-    def _tokens(self) -> Response:
+    def _tokens(self, person: str) -> Response:
         token, refresh = f"ghu_{secrets.token_hex(20)}", f"ghr_{secrets.token_hex(30)}"
         self.user_tokens[token] = self.clock() + TOKEN_LIFE
+        self.people[token] = person
         self.refresh_tokens.add(refresh)
         self.refreshes[refresh] = token
         return Response(
@@ -332,10 +350,13 @@ class GitHub(Service):
         ours = b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
         if client_id != CLIENT_ID or request.headers.get("Authorization") != f"Basic {ours}":
             return self.not_found()
-        if request.json().get("access_token") not in self.user_tokens:
+        token = request.json().get("access_token")
+        if token not in self.user_tokens:
             return Response(422, {"message": "Validation Failed"})
-        self.user_tokens.clear()
-        self.refresh_tokens.clear()
+        theirs = {t for t in self.user_tokens if self._person(t) == self._person(token)}
+        for other in theirs:
+            self.user_tokens.pop(other, None)
+        self.refresh_tokens -= {refresh for refresh, of in self.refreshes.items() if of in theirs}
         return Response(204)
 
     # -- installing
@@ -381,11 +402,32 @@ class GitHub(Service):
         """The account's installation, new or with these repositories."""
         found = next((i for i in self.installations.values() if i.account == account), None)
         if found is None:
-            found = Installation(50_001 + len(self.installations), account)
+            found = Installation(50_001 + len(self.installations), account, repositories)
             self.installations[found.id] = found
             self.send("installation", "created", self._about_installation(found))
+            return found
+        before = self._covered_by(found)
         found.repositories = repositories
+        after = self._covered_by(found)
+        self._tell_access(found, "added", after - before)
+        self._tell_access(found, "removed", before - after)
         return found
+
+    def _covered_by(self, installation: Installation) -> set[int]:
+        return {r.id for r in self.repositories.values() if self._covers(installation, r)}
+
+    def _tell_access(self, installation: Installation, action: str, changed: set[int]) -> None:
+        if not changed:
+            return
+        shown = [self.as_json(self.repositories[number]) for number in sorted(changed)]
+        short = [{name: r[name] for name in ("id", "name", "full_name", "private")} for r in shown]
+        about = {
+            "installation": self._installation(installation),
+            "repositories_added": [],
+            "repositories_removed": [],
+            f"repositories_{action}": short,
+        }
+        self.send("installation_repositories", action, about)
 
     def uninstall(self, request: Request, number: str) -> Response:
         if not self._is_app(request):
@@ -410,18 +452,23 @@ class GitHub(Service):
     def show_user(self, request: Request) -> Response:
         if not self._is_user(request.bearer()):
             return Response(401, {"message": "Requires authentication"})
-        return Response(200, {"id": PERSON_ID, "login": PERSON, "name": None, "email": None})
+        person = self._person(request.bearer())
+        return Response(
+            200, {"id": self.accounts[person], "login": person, "name": None, "email": None}
+        )
 
     def list_emails(self, request: Request) -> Response:
         if not self._is_user(request.bearer()):
             return Response(401, {"message": "Requires authentication"})
-        address = {"email": f"{PERSON}@example.com", "primary": True, "verified": True}
+        person = self._person(request.bearer())
+        address = {"email": f"{person}@example.com", "primary": True, "verified": True}
         return Response(200, [address])
 
     def list_installations(self, request: Request) -> Response:
         if not self._is_user(request.bearer()):
             return Response(401, {"message": "Requires authentication"})
-        found = [self._installation(i) for i in self.installations.values()]
+        seen = self.sees[self._person(request.bearer())]
+        found = [self._installation(i) for i in self.installations.values() if i.account in seen]
         return self._page(request, found, "installations")
 
     def list_installed(self, request: Request, number: str) -> Response:
@@ -462,10 +509,35 @@ class GitHub(Service):
                 return Response(301, {"message": "Moved Permanently"}, {"Location": address})
         return self.not_found()
 
-    def list_of(self, request: Request, name: str, what: str) -> Response:
+    def _named(self, request: Request, name: str) -> Repository | None:
         named = (r for r in self.repositories.values() if r.full_name == name)
-        repository = next(named, None)
-        if repository is None or not self._may_see(request, repository):
+        return next((r for r in named if self._may_see(request, r)), None)
+
+    def compare(self, request: Request, name: str, base: str, head: str) -> Response:
+        """What leads to one commit and not to another, the oldest first."""
+        repository = self._named(request, name)
+        known = {c["sha"]: c for c in repository.commits} if repository else {}
+        if base not in known or head not in known:
+            return self.not_found()
+        before, after = _behind(base, known), _behind(head, known)
+        ahead, behind = len(after - before), len(before - after)
+        page = self._page(
+            request, [c for sha, c in reversed(known.items()) if sha in after - before], "commits"
+        )
+        states = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind"}
+        comparison = {
+            "status": states.get((ahead > 0, behind > 0), "identical"),
+            "ahead_by": ahead,
+            "behind_by": behind,
+            "total_commits": ahead,
+            "commits": page.body["commits"],
+            "files": [],
+        }
+        return replace(page, body=comparison)
+
+    def list_of(self, request: Request, name: str, what: str) -> Response:
+        repository = self._named(request, name)
+        if repository is None:
             return self.not_found()
         if what == "commits" and not repository.commits:
             return Response(409, {"message": "Git Repository is empty."})
@@ -679,6 +751,18 @@ class GitHub(Service):
 # -- what has happened -----------------------------------------------------------------------------
 
 
+def _behind(sha: str, known: Mapping[str, dict[str, Any]]) -> set[str]:
+    """The commits that one leads to, itself included."""
+    found: set[str] = set()
+    waiting = [sha]
+    while waiting:
+        sha = waiting.pop()
+        if sha in known and sha not in found:
+            found.add(sha)
+            waiting += [parent["sha"] for parent in known[sha]["parents"]]
+    return found
+
+
 def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -698,7 +782,7 @@ def add_commit(
         "parents": before,
     }
     repository.commits.insert(0, commit)
-    repository.pushed_at = at
+    repository.pushed_at = max(at, repository.pushed_at or at)
     return commit
 
 

@@ -36,6 +36,7 @@ from integrations.sources.github.calls import (
 from integrations.sources.github.facts import LABEL, NAME, name_of
 from integrations.sources.github.webhook import SUSPENDED, installation_key, user_key
 from integrations.tables import Connection
+from slothpost_site.dynamo import Conflict, change, unchanged
 
 logger = logging.getLogger(__name__)
 
@@ -231,24 +232,75 @@ def _installations(token: str, now: datetime) -> list[Fields]:
 def _connect_installations(
     account: Connection, installations: list[Fields], now: datetime
 ) -> list[Connection]:
-    """A connection for each of them; those that a person has and that work are left alone."""
-    return [_connect_installation(account, installation, now) for installation in installations]
+    """A connection for each of them. Raises NeedsReconnect where the account was disconnected
+    meanwhile: then nothing is left of it."""
+    made = [
+        _connect_installation(account, installation, now)
+        for installation in installations
+        if _is_connected(account)
+    ]
+    if not _is_connected(account):
+        _let_go(account)
+        raise NeedsReconnect("This account was disconnected.")
+    return made
+
+
+def _is_connected(account: Connection) -> bool:
+    return connections.find(account.user_id, account.key) is not None
 
 
 def _connect_installation(account: Connection, installation: Fields, now: datetime) -> Connection:
+    """One that a person has and that works keeps its token."""
     key = installation_key(installation.number("id"))
-    found = connections.find(account.user_id, key)
-    if found is not None and found.works and found.details["account"] == account.key:
-        return found
     login = name_of(installation.maybe("account").text("login", ""))
-    who = Account(
-        key.removeprefix(f"{NAME}#"), login, key, {"login": login, "account": account.key}
-    )
-    # Its own token is still to be had: until then the one it has counts as lapsed.
-    made = connections.connect(account.user_id, NAME, who, Grant({}, expires_at=now), now=now)
-    if installation.has("suspended_at"):
-        connections.mark_broken(made, SUSPENDED, now)
-    return made
+    is_suspended = installation.has("suspended_at")
+    found = connections.find(account.user_id, key)
+    details = {"login": login, **_showing(found, account)}
+    if found is not None and (found.works or is_suspended):
+        _note(found, details)
+    else:
+        who = Account(key.removeprefix(f"{NAME}#"), login, key, details)
+        # Its own token is still to be had: until then the one it has counts as lapsed.
+        found = connections.connect(account.user_id, NAME, who, Grant({}, expires_at=now), now=now)
+    if is_suspended:
+        connections.mark_broken(found, SUSPENDED, now)
+    return found
+
+
+def _showing(installation: Connection | None, account: Connection) -> dict[str, Any]:
+    """The person's accounts that show an installation, now also this one, and which of them is
+    used: that which was, while it works."""
+    known = accounts_of(installation) if installation is not None else []
+    used = next((other for other in known[:1] if other.works), account)
+    return {"account": used.key, "accounts": sorted({account.key, *(o.key for o in known)})}
+
+
+def _note(installation: Connection, details: dict[str, Any]) -> None:
+    if installation.details == details:
+        return
+    try:
+        change(
+            installation,
+            unchanged(Connection.details, installation.details),
+            details=details,
+        )
+    except Conflict:  # somebody else has noted it just now, or it is gone
+        logger.info("not noted who shows it", extra={"connection": installation.key})
+
+
+def _let_go(account: Connection) -> None:
+    """Leave the installations that an account showed to another that shows them too, or forget
+    them."""
+    for installation in connections.of_provider(account.user_id, NAME):
+        if account.key not in _keys_of(installation):
+            continue
+        others = [other for other in accounts_of(installation) if other.key != account.key]
+        if not others:
+            connections.disconnect(installation)
+            continue
+        used = next((other for other in others if other.works), others[0])
+        keys = sorted(other.key for other in others)
+        _note(installation, {**installation.details, "account": used.key, "accounts": keys})
 
 
 def _is_installation(connection: Connection) -> bool:
@@ -259,10 +311,16 @@ def _accounts(user_id: str) -> list[Connection]:
     return [c for c in connections.of_provider(user_id, NAME) if not _is_installation(c)]
 
 
-def account_of(installation: Connection) -> Connection | None:
-    """The person's account that shows an installation."""
-    key = (installation.details or {}).get("account", "")
-    return connections.find(installation.user_id, key) if key else None
+def accounts_of(installation: Connection) -> list[Connection]:
+    """The person's accounts that show an installation, the one that is used first."""
+    found = (connections.find(installation.user_id, key) for key in _keys_of(installation))
+    return [account for account in found if account is not None]
+
+
+def _keys_of(installation: Connection) -> list[str]:
+    details = installation.details or {}
+    used = details.get("account", "")
+    return [key for key in (used, *(k for k in details.get("accounts", []) if k != used)) if key]
 
 
 def _removed(installation: Connection) -> str:
@@ -349,8 +407,9 @@ def _choices_of(account: Connection, now: datetime) -> list[Choice]:
     found = []
     with _noted(account, now):
         token = user_token(account, now)
-        shown = [i for i in _installations(token, now) if not i.has("suspended_at")]
-        for installation in _connect_installations(account, shown, now):
+        for installation in _connect_installations(account, _installations(token, now), now):
+            if not installation.works:
+                continue
             number = installation.account_id.removeprefix("installation:")
             pages = each_page(rest(token), f"/user/installations/{number}/repositories", now)
             found += [
@@ -382,21 +441,26 @@ def check(connection: Connection, now: datetime) -> None:
 
 
 def _check_installation(installation: Connection, now: datetime) -> None:
-    """Whether the person's account still lists it, and as one that works."""
-    account = account_of(installation)
-    if account is None or not account.works:
+    """Whether an account of the person's still lists it, and as one that works."""
+    accounts = [account for account in accounts_of(installation) if account.works]
+    if not accounts:
         raise Refused("Connect your GitHub account again: it is what shows this installation.")
-    with _noted(account, now):
-        shown = {
-            installation_key(found.number("id")): found
-            for found in _installations(user_token(account, now), now)
-        }
-    found = shown.get(installation.key)
-    if found is not None and not found.has("suspended_at"):
+    listed = [found for account in accounts for found in _listed(account, installation, now)]
+    if any(not found.has("suspended_at") for found in listed):
         return
-    reason = _removed(installation) if found is None else SUSPENDED
+    reason = SUSPENDED if listed else _removed(installation)
     connections.mark_broken(installation, reason, now)
     raise NeedsReconnect(reason)
+
+
+def _listed(account: Connection, installation: Connection, now: datetime) -> list[Fields]:
+    """The installation as an account lists it, if it does."""
+    with _noted(account, now):
+        return [
+            found
+            for found in _installations(user_token(account, now), now)
+            if installation_key(found.number("id")) == installation.key
+        ]
 
 
 @contextmanager
@@ -413,14 +477,14 @@ def _noted(account: Connection, now: datetime) -> Iterator[None]:
 
 
 def disconnect(connection: Connection, now: datetime) -> str:
-    """Forget an installation, or an account with all of the installations that it shows."""
+    """Forget an installation, or an account with the installations that it alone shows."""
     if _is_installation(connection):
         connections.disconnect(connection)
         return f"It is still installed at GitHub: uninstall it at {_installed_at()}."
     _give_back(connection, now)
-    for installation in connections.shown_by(connection):
-        connections.disconnect(installation)
+    # The account first: whoever lists its installations meanwhile finds that it is gone.
     connections.disconnect(connection)
+    _let_go(connection)
     return f"The app is still installed at GitHub: uninstall it at {_installed_at()}."
 
 

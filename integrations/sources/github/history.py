@@ -24,7 +24,7 @@ from integrations.sources.base import (
 )
 from integrations.sources.github import facts
 from integrations.sources.github.account import (
-    account_of,
+    accounts_of,
     installation_token,
     is_suspension,
     user_token,
@@ -83,19 +83,26 @@ def _repository(api: Api, number: str, now: datetime) -> Fields:
 
 
 def _prove_access(installation: Connection, number: str, now: datetime) -> None:
-    """The app sees what its installation covers; whether this person still may, only their own
-    token tells. Raises NotFound where they may not."""
-    account = account_of(installation)
-    try:
-        if account is None:
-            raise NeedsReconnect("it was disconnected")
-        _repository(rest(user_token(account, now)), number, now)
-    except NeedsReconnect as failure:  # of the account: the installation has done nothing wrong
-        if account is not None:
+    """The app sees what its installation covers; whether this person still may, only the tokens of
+    their own accounts tell. Raises NotFound where they may not, and Refused where that cannot be
+    asked: the installation has done nothing wrong."""
+    unseen: NotFound | None = None
+    lapsed: NeedsReconnect | None = None
+    for account in accounts_of(installation):
+        try:
+            _repository(rest(user_token(account, now)), number, now)
+        except NotFound as failure:
+            unseen = failure
+        except NeedsReconnect as failure:
             connections.mark_broken(account, failure.reason, now)
-        raise Refused(
-            "Connect your GitHub account again: it shows that you may see this repository."
-        ) from failure
+            lapsed = failure
+        else:
+            return
+    if unseen is not None and lapsed is None:
+        raise unseen
+    raise Refused(
+        "Connect your GitHub account again: it shows that you may see this repository."
+    ) from lapsed
 
 
 def _why_unseen(follow: Follow) -> str:

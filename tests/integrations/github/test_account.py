@@ -1,5 +1,6 @@
 """Connecting GitHub, using what was connected, and every way in which GitHub says no."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,16 +14,18 @@ from integrations import connections
 from integrations.accounts import Cancelled, ExpiredLink, Finish
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater
 from integrations.sources import github as source
-from integrations.sources.base import Follow, OutOfReach, Renamed
-from integrations.standins.github import PERSON, SLOWTIDE
-from integrations.standins.server import Fault
+from integrations.sources.base import Follow, OutOfReach, Reachable, Renamed
+from integrations.sources.github.webhook import SUSPENDED
+from integrations.standins.github import COLLEAGUE, ORGANISATION, PERSON, SLOWTIDE
+from integrations.standins.server import Fault, Response
 from integrations.tables import Connection
+from slothpost_site.dynamo import change
 from tests.builders import reread
 from tests.conftest import Outside
 
 pytestmark = pytest.mark.usefixtures("store")
 
-HARBOUR = 912345679
+HARBOUR, BOATS = 912345679, 912345680
 TOKENS = "/github/login/oauth/access_token"
 MINTED = "/github/api/v3/app/installations/[0-9]+/access_tokens"
 
@@ -417,3 +420,200 @@ def test_two_people_of_one_installation_are_told_apart(outside: Outside, now: da
     first, second = installed(outside, now), installed(outside, now, "2")
     source.disconnect(first, now)
     assert (reread(first), reread(second).works) == (None, True)
+
+
+def test_an_account_that_is_disconnected_while_its_repositories_are_listed_leaves_nothing(
+    outside: Outside, now: datetime
+) -> None:
+    installed(outside, now)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+
+    def meanwhile(response: Response) -> Response:
+        if isinstance(response.body, dict) and "installations" in response.body:
+            source.disconnect(account, now)
+        return response
+
+    outside.standins.alter = meanwhile
+    with pytest.raises(NeedsReconnect):
+        source.choices("1", now)
+    assert connections.of_provider("1", "github") == []
+
+
+def test_an_account_that_is_disconnected_while_the_app_is_installed_leaves_nothing(
+    outside: Outside, now: datetime
+) -> None:
+    account = connect(outside, now)
+    made = outside.github.install_for(PERSON)
+
+    def meanwhile(response: Response) -> Response:
+        if isinstance(response.body, dict) and "installations" in response.body:
+            connections.disconnect(account)
+        return response
+
+    outside.standins.alter = meanwhile
+    with pytest.raises(NeedsReconnect):
+        come_back(outside, now, installation_id=str(made.id), setup_action="install")
+    assert connections.of_provider("1", "github") == []
+
+
+# -- several accounts of one person ----------------------------------------------------------------
+
+
+def connect_colleague(outside: Outside, now: datetime) -> Connection:
+    outside.github.person = COLLEAGUE
+    account = connect(outside, now)
+    outside.github.person = PERSON
+    return account
+
+
+@pytest.fixture
+def shared(outside: Outside, now: datetime) -> Connection:
+    """An organisation's installation, and two accounts of one person that show it."""
+    outside.github.install_for(ORGANISATION)
+    connect(outside, now)
+    connect_colleague(outside, now)
+    found = connections.find("1", f"github#installation:{min(outside.github.installations)}")
+    assert found is not None
+    return found
+
+
+def accounts_of(installation: Connection) -> tuple[str, list[str]]:
+    details = reread(installation).details
+    return details["account"], details["accounts"]
+
+
+def test_an_installation_that_two_accounts_show_stays_with_the_first(shared: Connection) -> None:
+    assert accounts_of(shared) == ("github#7001", ["github#7001", "github#7003"])
+
+
+@pytest.mark.parametrize(("gone", "left"), [("7001", "7003"), ("7003", "7001")])
+def test_disconnecting_one_of_two_accounts_leaves_what_the_other_shows(
+    outside: Outside, now: datetime, shared: Connection, gone: str, left: str
+) -> None:
+    account = connections.find("1", f"github#{gone}")
+    assert account is not None
+    source.fetch(follow(shared, now, BOATS), now)
+    source.disconnect(account, now)
+    assert accounts_of(shared) == (f"github#{left}", [f"github#{left}"])
+    assert connections.find_working("1", shared.key) is not None
+    assert source.fetch(follow(reread(shared), now, BOATS), now).upkeep[1:] == ()
+    assert outside.standins.count("POST", MINTED) == 1  # it kept its token
+
+
+def test_disconnecting_one_account_forgets_what_it_alone_shows(
+    outside: Outside, now: datetime, shared: Connection
+) -> None:
+    own = installed(outside, now)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    source.disconnect(account, now)
+    assert [reread(own), reread(shared).works] == [None, True]
+
+
+def test_an_installation_goes_over_to_the_account_that_works(
+    outside: Outside, now: datetime, shared: Connection
+) -> None:
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    connections.mark_broken(account, "It was revoked.", now)
+    assert connections.find_working("1", shared.key) is None
+    assert [choice.via for choice in source.choices("1", now)] == [shared.key]
+    assert accounts_of(shared) == ("github#7003", ["github#7001", "github#7003"])
+    assert connections.find_working("1", shared.key) is not None
+
+
+def test_what_one_of_two_accounts_may_see_can_be_read_and_is_checked(
+    outside: Outside, now: datetime, shared: Connection
+) -> None:
+    outside.github.hidden.add(BOATS)  # from the first account
+    found = source.fetch(follow(shared, now, BOATS), now)
+    assert [event.title for event in found.events] == ["Add a logbook", "Add a logbook (#101)"]
+    outside.github.sees[PERSON].discard(ORGANISATION)
+    source.check(reread(shared), now)
+    outside.github.sees[COLLEAGUE].discard(ORGANISATION)
+    (*_, upkeep) = source.fetch(follow(reread(shared), now, BOATS), now).upkeep
+    assert isinstance(upkeep, OutOfReach)
+    with pytest.raises(NeedsReconnect):
+        source.check(reread(shared), now)
+
+
+def test_an_account_that_lapsed_may_be_the_one_that_sees_it(
+    outside: Outside, now: datetime, shared: Connection
+) -> None:
+    outside.github.hidden.add(BOATS)
+    account = connections.find("1", "github#7003")
+    assert account is not None
+    del outside.github.user_tokens[connections.secrets_of(account)["token"]]
+    with pytest.raises(Refused):
+        source.fetch(follow(shared, now, BOATS), now)
+    assert [reread(account).works, reread(shared).works] == [False, True]
+
+
+def test_an_installation_from_before_accounts_were_counted_goes_on(
+    outside: Outside, now: datetime
+) -> None:
+    via = installed(outside, now)
+    details = {"login": PERSON, "account": "github#7001"}
+    change(via, None, details=details)
+    source.choices("1", now)
+    assert accounts_of(via) == ("github#7001", ["github#7001"])
+    change(via, None, details=details)
+    account = connections.find("1", "github#7001")
+    assert account is not None
+    source.disconnect(account, now)
+    assert connections.of_provider("1", "github") == []
+
+
+# -- what a webhook would have told ----------------------------------------------------------------
+
+
+def test_an_installation_that_is_listed_as_suspended_does_not_work(
+    outside: Outside, now: datetime
+) -> None:
+    via = installed(outside, now)
+    (made,) = outside.github.installations.values()
+    uses: list[Callable[[], object]] = [
+        lambda: connect(outside, now),
+        lambda: source.choices("1", now),
+    ]
+    for use in uses:
+        made.suspended_at = now  # and its webhook is missed
+        use()
+        assert reread(via).broken == SUSPENDED
+        assert source.choices("1", now) == []
+        made.suspended_at = None
+        use()
+        assert reread(via).broken is None
+
+
+def test_its_owner_is_told_once_of_an_installation_that_stays_suspended(
+    outside: Outside, now: datetime
+) -> None:
+    via = installed(outside, now)
+    outside.github.installations[50_001].suspended_at = now
+    connect(outside, now)
+    connections.note_told(reread(via), now)
+    connect(outside, now)
+    source.choices("1", now)
+    assert reread(via).refresh_at is None
+
+
+def test_access_that_is_given_back_is_told_as_it_was_taken(outside: Outside, now: datetime) -> None:
+    outside.github.install_for(PERSON)
+    for repositories in ({SLOWTIDE}, None):
+        outside.github.install_for(PERSON, repositories)
+    heard = []
+    for delivery in reversed(outside.github.deliveries):
+        event, body = outside.github.bodies[delivery["guid"]]
+        headers = {"X-GitHub-Event": event, "X-GitHub-Delivery": delivery["guid"]}
+        received = source.parse(json.loads(body), headers)
+        heard.append((received.event, dict(received.upkeep_of).get(str(HARBOUR))))
+    name = "slothpost-demo/secret-harbour"
+    reason = f"SlothPost's access to {name} was taken away at GitHub: give it back there to go on."
+    key = "github#installation:50001"
+    assert heard == [
+        ("installation.created", None),
+        ("installation_repositories.removed", OutOfReach(reason, key)),
+        ("installation_repositories.added", Reachable(key)),
+    ]
