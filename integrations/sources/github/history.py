@@ -1,9 +1,14 @@
 """What has happened in a repository, by GitHub's lists: what webhooks missed, or nobody sends.
 
+Git's own dates say when something was made, not when it was pushed. So commits and tags are new by
+what was there when last read, and by their dates only where that is not known.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
 
+import hashlib
+import logging
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +16,7 @@ from itertools import islice
 
 from integrations import connections
 from integrations.api import Api
-from integrations.errors import Failure, NeedsReconnect, NotFound, Refused
+from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater
 from integrations.sources.base import (
     BadPayload,
     Event,
@@ -21,6 +26,7 @@ from integrations.sources.base import (
     OutOfReach,
     Renamed,
     Upkeep,
+    is_sha,
 )
 from integrations.sources.github import facts
 from integrations.sources.github.account import (
@@ -34,8 +40,15 @@ from integrations.sources.github.facts import name_of
 from integrations.sources.noise import merge_of
 from integrations.tables import Connection
 
+logger = logging.getLogger(__name__)
+
 MOST_PAGES = 5  # of a hundred each, of every list
 PRERELEASES_KEPT = 20  # of which we notice that they become releases
+LONGEST_ETAG = 200  # characters
+# In `Follow.seen`, beside the ETags of the lists: the newest commit of the default branch, and a
+# mark for each tag, so short that those of all pages fit into a product.
+HEAD, TAGS_KNOWN = "head", "tags_known"
+MARK = 6  # characters
 _FULL_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -46,7 +59,8 @@ class NoSuchRepository(Exception):
 @understood()
 def fetch(follow: Follow, now: datetime) -> Fetched:
     """Releases, merged pull requests, commits and tags since `follow.since`, and what the
-    repository is now. `Fetched.seen` holds the ETags of the lists. Raises a Failure."""
+    repository is now. `Fetched.seen` holds what tells the next time what is new. Raises a Failure.
+    """
     if follow.connection is None:
         return _read(follow, "", now)
     try:
@@ -114,7 +128,7 @@ def _why_unseen(follow: Follow) -> str:
 
 def _renamed(repository: Fields, follow: Follow) -> Iterator[Upkeep]:
     name = name_of(repository.text("full_name"))
-    if name != follow.name:
+    if name and name != follow.name:
         yield Renamed(name)
 
 
@@ -127,24 +141,33 @@ class _Reading:
     follow: Follow
     now: datetime
     seen: dict[str, str] = field(default_factory=dict)
-    note: str = ""
+    cut: set[str] = field(default_factory=set)  # lists that go on behind what was read
+    pushed: set[str] = field(default_factory=set)  # facts that are new, whatever their date
+    times: dict[str, datetime] = field(default_factory=dict)  # of the commits that were read
 
     def events(self) -> list[Event]:
         if not self.repository.has("pushed_at"):  # nothing was ever pushed to it
             return []
-        tags = self._items("tags", {}, lambda tag: False)
-        # A tag has no time of its own: new ones need the commits, also where none is new.
-        commits = self._commits(unless_changed=not tags)
+        tags = self._tags()
+        commits = self._commits()
         return [
             event
             for event in (
                 *self._releases(),
                 *self._merges(),
                 *self._told(commits),
-                *self._tags(tags, commits),
+                *self._tagged(tags),
             )
-            if event.occurred_at >= self.follow.since
+            if event.occurred_at >= self.follow.since or event.id in self.pushed
         ]
+
+    @property
+    def note(self) -> str:
+        """What its owner should know."""
+        if not self.cut:
+            return ""
+        names = " and ".join(sorted(self.cut))
+        return f"GitHub lists more {names} than we read at once: the newest were read."
 
     def _items(
         self,
@@ -170,13 +193,14 @@ class _Reading:
                 self.seen[name] = etag
                 return []
             if number == 0:
-                self.seen[name] = page.headers.get("ETag", "")
+                new = page.headers.get("ETag", "")
+                self.seen[name] = new if len(new) <= LONGEST_ETAG else ""
             items = items_of(page)
             found += items
             if all(is_old(item) for item in items):
                 return found
             if number == MOST_PAGES - 1 and page.next_url:
-                self.note = f"GitHub lists more {name} than we read at once: the newest were read."
+                self.cut.add(name)
         return found
 
     def _name(self) -> str:
@@ -221,26 +245,74 @@ class _Reading:
     def _is_old_pull_request(self, pull_request: Fields) -> bool:
         return pull_request.moment("updated_at") < self.follow.since
 
-    # -- commits and tags
+    # -- commits
 
-    def _commits(self, *, unless_changed: bool) -> list[Fields]:
-        params = {
-            "sha": self.repository.text("default_branch"),
-            "since": self.follow.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
+    def _commits(self) -> list[Fields]:
+        """What came to the default branch since it was last read, or else its newest commits."""
+        before = self.follow.seen.get(HEAD, "")
+        newest = self._newest()
+        if not newest:
+            self.seen |= {HEAD: before} if before else {}
+            return []
+        self.seen[HEAD] = head = _sha_of(newest[0])
+        pushed = [] if before == head else self._between(before, head)
+        self.times = {_sha_of(found): _committed_at(found) for found in (*newest, *(pushed or ()))}
+        if pushed is None:
+            return newest
+        self.cut.discard("commits")
+        self.pushed |= {f"commit:{_sha_of(found)}" for found in pushed}
+        return pushed
+
+    def _newest(self) -> list[Fields]:
+        params = {"sha": self.repository.text("default_branch")}
+        unless_changed = self._knows_tags()
         try:
-            return self._items("commits", params, lambda _: False, unless_changed=unless_changed)
+            return self._items(
+                "commits", params, self._is_old_commit, unless_changed=unless_changed
+            )
         except Refused as failure:
             if failure.answer is not None and failure.answer.status == 409:  # no commit at all
                 return []
             raise
+
+    def _is_old_commit(self, commit: Fields) -> bool:
+        return _committed_at(commit) < self.follow.since
+
+    def _between(self, before: str, head: str) -> list[Fields] | None:
+        """The commits that lead to `head` and did not lead to what was the newest before; None
+        where GitHub cannot say, as when the history was written anew.
+
+        https://docs.github.com/en/rest/commits/commits#compare-two-commits
+        """
+        if not before:
+            return None
+        path = f"/repos/{self._name()}/compare/{before}...{head}"
+        found: list[Fields] = []
+        try:
+            for number, page in enumerate(islice(each_page(self.api, path, self.now), MOST_PAGES)):
+                comparison = Fields(page.body, "comparison")
+                if comparison.text("status") == "diverged":
+                    return None
+                found += comparison.each("commits")
+                if number == MOST_PAGES - 1 and page.next_url:  # the newest come last
+                    self.cut.add("commits")
+                    return None
+        except Refused:
+            return None
+        except TryLater as failure:
+            # It may fail for as long as these two are compared, so it holds up nothing else; what
+            # is missed for now is found from where we stood.
+            logger.warning("commits not compared", extra={"why": failure.reason})
+            self.seen |= {HEAD: before, "commits": ""}
+            return None
+        return found
 
     def _told(self, commits: list[Fields]) -> Iterator[Event]:
         merged = _merged_with(commits)
         for found in commits:
             commit = found.fields("commit")
             yield facts.commit(
-                found.text("sha"),
+                _sha_of(found),
                 commit.text("message"),
                 occurred_at=_committed_at(found),
                 login=found.maybe("author").text("login", ""),
@@ -250,18 +322,55 @@ class _Reading:
                 repository=self.repository,
             )
 
-    def _tags(self, tags: list[Fields], commits: list[Fields]) -> Iterator[Event]:
-        """Those of the commits that were read, at their time: a tag itself has none."""
-        times = {found.text("sha"): _committed_at(found) for found in commits}
+    # -- tags
+
+    def _knows_tags(self) -> bool:
+        """Whether it is known which tags there were. Where not, the commits' dates have to tell."""
+        return TAGS_KNOWN in self.follow.seen
+
+    def _tags(self) -> list[Fields]:
+        """The tags, unless they are as they were; which of them are new is noted."""
+        known = self.follow.seen.get(TAGS_KNOWN, "")
+        # They are listed by their names: an ETag, which is that of the first page, tells of all
+        # only where there is no second one.
+        is_one_page = self._knows_tags() and len(known) < 100 * MARK
+        found = self._items("tags", {}, lambda tag: False, unless_changed=is_one_page)
+        marks = {tag.text("name"): _mark(tag.text("name")) for tag in found}
+        if "tags" not in self.cut:  # else one that is seen for the first time need not be new
+            self.seen[TAGS_KNOWN] = "".join(sorted(marks.values())) if found else known
+            if self._knows_tags():
+                before = {known[at : at + MARK] for at in range(0, len(known), MARK)}
+                self.pushed |= {
+                    f"tag:{name_of(name)}" for name, mark in marks.items() if mark not in before
+                }
+        return found
+
+    def _tagged(self, tags: list[Fields]) -> Iterator[Event]:
+        """The new tags, at the time of their commit if that was read: a tag itself has none, and
+        a webhook tells it at the time of the last push."""
+        by_name = self._knows_tags() and "tags" not in self.cut
+        pushed_at = facts.pushed_at(self.repository)
         for tag in tags:
-            sha = tag.fields("commit").text("sha")
-            if sha in times:
+            name, sha = tag.text("name"), tag.fields("commit").text("sha")
+            if f"tag:{name_of(name)}" in self.pushed if by_name else sha in self.times:
                 yield facts.tag(
-                    tag.text("name"),
+                    name,
                     sha=sha,
-                    occurred_at=min(times[sha], facts.pushed_at(self.repository)),
+                    occurred_at=min(self.times.get(sha, pushed_at), pushed_at),
                     repository=self.repository,
                 )
+
+
+def _mark(name: str) -> str:
+    digest = hashlib.sha256(name.encode()).digest()
+    return urlsafe_b64encode(digest)[:MARK].decode()
+
+
+def _sha_of(commit: Fields) -> str:
+    sha = commit.text("sha")
+    if not is_sha(sha):
+        raise BadPayload("the id of a commit is not a hash")
+    return sha
 
 
 def _committed_at(found: Fields) -> datetime:
