@@ -18,7 +18,7 @@ from products.tables import FetchIndex, Product
 from scheduling import ticks
 from scheduling.ticks import TickReport
 from slothpost_site.dynamo import Conflict, StoreError
-from slothpost_site.moments import to_ms
+from slothpost_site.moments import from_ms, to_ms
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ LEASE = timedelta(minutes=5)
 MOST_ATTEMPTS = 5
 # What is listed late, and a clock that is off, are covered by reading so much twice.
 OVERLAP = timedelta(days=1)
+LONGEST_WAIT = timedelta(hours=1)  # that one source can have the others of a product wait for
 STILL_GOOD = timedelta(days=1)  # a check of an account that succeeded so lately is not noted again
 
 CUT_OFF = "The account that shows it has to be connected again."
@@ -67,33 +68,68 @@ def _run_one(entry: dict[str, Any], now: datetime) -> bool:
 
 
 def _fetch(product: Product, now: datetime) -> bool:
-    """Ask each source; False if one has to be asked again."""
-    states: dict[str, dict[str, Any]] = {}
-    later: TryLater | None = None
-    for source in following.followed(product):
-        if following.is_cut_off(product, source):
-            states[source] = {**following.state_of(product, source), "error": CUT_OFF}
-            continue
-        follow = following.follow_of(product, source, now)
-        try:
-            fetched = SOURCES[source].fetch(follow, now)
-        except Failure as failure:
-            _note_failure(follow, failure, now)
-            states[source] = {**following.state_of(product, source), "error": failure.reason}
-            later = failure if isinstance(failure, TryLater) else later
-        else:
-            states[source] = _take(product, source, follow, fetched, now)
-    if later is None or int(product.fetch_attempts or 0) >= MOST_ATTEMPTS:
-        following.end_fetch(product, states, now)
-        return later is None
-    following.put_off_fetch(product, states, now + _wait(product, later))
-    return False
+    """Ask each source that need not wait; False if one of them has to be asked again.
+
+    The others of a product wait for one of them no longer than LONGEST_WAIT: what it has to wait
+    beyond that, it waits for the next draft, while its error is shown.
+    """
+    before = {source: following.state_of(product, source) for source in following.followed(product)}
+    asked = {
+        source: _state_after(product, source, now)
+        for source, state in before.items()
+        if not _waits_until(state, now)
+    }
+    again = [at for state in {**before, **asked}.values() if (at := _waits_until(state, now))]
+    if again and min(again) <= to_ms(now + LONGEST_WAIT):
+        following.put_off_fetch(product, asked, from_ms(min(again)))
+    else:
+        following.end_fetch(product, asked, now)
+    return not any(_waits_until(state, now) for state in asked.values())
 
 
-def _wait(product: Product, later: TryLater) -> timedelta:
-    """Back off from a minute on, doubling; what the source asks for comes first."""
-    backoff = timedelta(minutes=2 ** int(product.fetch_attempts or 0))
-    return max(later.after or backoff, timedelta(minutes=1))
+def _state_after(product: Product, source: str, now: datetime) -> dict[str, Any]:
+    """What is known of a source once it was asked, whatever came of that."""
+    if following.is_cut_off(product, source):
+        return {**_calm(product, source), "error": CUT_OFF}
+    follow = following.follow_of(product, source, now)
+    try:
+        return _take(product, source, follow, SOURCES[source].fetch(follow, now), now)
+    except Conflict:
+        raise
+    except TryLater as failure:
+        _note_failure(follow, failure, now)
+        return _put_off(product, source, failure, now)
+    except Failure as failure:
+        _note_failure(follow, failure, now)
+        return {**_calm(product, source), "error": failure.reason}
+    except Exception:  # whatever it is, it is this source's alone, and the others go on
+        ids = {"product_id": product.product_id, "source": source}
+        logger.exception("a source could not be read", extra=ids)
+        ours = f"{SOURCES[source].LABEL} could not be read, by a fault of ours: it is tried again."
+        return _put_off(product, source, TryLater(ours), now)
+
+
+def _put_off(product: Product, source: str, failure: TryLater, now: datetime) -> dict[str, Any]:
+    """Have it asked again: what the source asks for comes first, else from a minute on, doubling.
+    After MOST_ATTEMPTS it is left in peace until the next draft."""
+    failed = {**_calm(product, source), "error": failure.reason}
+    attempts = int(following.state_of(product, source).get("attempts", 0))
+    if attempts >= MOST_ATTEMPTS:
+        return failed
+    wait = max(failure.after or timedelta(minutes=2**attempts), timedelta(minutes=1))
+    return {**failed, "attempts": attempts + 1, "not_before": to_ms(now + wait)}
+
+
+def _calm(product: Product, source: str) -> dict[str, Any]:
+    """The source's state without any wait."""
+    state = following.state_of(product, source)
+    return {name: kept for name, kept in state.items() if name not in ("attempts", "not_before")}
+
+
+def _waits_until(state: dict[str, Any], now: datetime) -> int | None:
+    """Until when (epoch ms) a source that failed is not to be asked; None if it need not wait."""
+    not_before = int(state.get("not_before", 0))
+    return not_before if "error" in state and not_before > to_ms(now) else None
 
 
 def _take(

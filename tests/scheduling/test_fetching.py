@@ -1,5 +1,6 @@
 """What webhooks missed is found by asking, and a source that fails is told of and left in peace."""
 
+import json
 from datetime import datetime, timedelta
 
 import pytest
@@ -201,7 +202,139 @@ def test_a_paused_installation_is_trouble_and_not_the_end(outside: Outside, now:
     run_due_fetches(now)
     fresh = reread(account)
     assert (fresh.broken, fresh.trouble) == (None, PAUSED)
-    assert from_ms(reread(product).fetch_at) == now + timedelta(days=1)
+    assert reread(product).fetched["vercel"]["error"] == PAUSED
+    assert reread(product).fetch_at is None  # a day is too long: the next draft asks again
+
+
+# -- each source waits for itself ------------------------------------------------------------------
+
+
+def ask(product: Product, now: datetime) -> Product:
+    """What a draft does, and the tick behind it."""
+    following.ask_for_fetch(reread(product), now)
+    run_due_fetches(now)
+    found: Product = reread(product)
+    return found
+
+
+def both(outside: Outside, now: datetime) -> Product:
+    """A product with an account at Vercel that is paused for days, and a repository."""
+    account = vercel_account(outside, now)
+    choice = Choice("prj_SlowtideDemo", "slowtide", via=account.key, private=True)
+    product = follower(now, "vercel", choice)
+    following.follow(product, "github", REPOSITORY, now)
+    outside.vercel.pause(outside.vercel.configurations[account.account_id])
+    return product
+
+
+def asked(outside: Outside, path: str) -> int:
+    return outside.standins.count("GET", f"/{path}/.*")
+
+
+def test_a_source_that_pauses_for_a_day_does_not_silence_the_others(
+    outside: Outside, now: datetime
+) -> None:
+    product = both(outside, now)
+    run_due_fetches(now)
+    assert "Share a tide as a picture" in told(product)
+    later = now + timedelta(hours=2)
+    outside.github.clock = lambda: later
+    outside.github.merge(outside.github.repositories[SLOWTIDE], "Show the moon")  # nobody answers
+    fresh = ask(product, later)
+    assert "Show the moon" in [i.title for i in activity.window(product.product_id, later)]
+    assert (fresh.fetched["vercel"]["error"], fresh.fetch_at) == (PAUSED, None)
+
+
+def test_a_source_that_pauses_is_asked_again_when_it_said_and_no_sooner(
+    outside: Outside, now: datetime
+) -> None:
+    product = both(outside, now)
+    run_due_fetches(now)
+    before = asked(outside, "vercel-api")
+    ask(product, now + timedelta(hours=23))
+    assert asked(outside, "vercel-api") == before
+    outside.vercel.pause(next(iter(outside.vercel.configurations.values())))  # taken over
+    fresh = ask(product, now + timedelta(days=1))
+    assert fresh.fetched["vercel"].keys() == {"since", "seen", "at"}
+
+
+def test_the_others_are_asked_again_with_a_source_that_needs_it_soon(
+    outside: Outside, now: datetime
+) -> None:
+    product = both(outside, now)
+    limited = Fault("/github/.*", status=429, headers={"Retry-After": "600"})
+    outside.standins.faults.append(limited)
+    run_due_fetches(now)
+    soon = now + timedelta(minutes=10)
+    assert from_ms(reread(product).fetch_at) == soon
+    run_due_fetches(soon)
+    fresh = reread(product)
+    assert (fresh.fetch_at, fresh.fetched["github"].get("error")) == (None, None)
+    assert "Share a tide as a picture" in told(product)
+
+
+def test_a_wait_counts_for_what_was_followed_then(outside: Outside, now: datetime) -> None:
+    product = both(outside, now)
+    run_due_fetches(now)
+    account = vercel_account(outside, now)
+    choice = Choice("prj_SlowtideDemo", "slowtide", via=account.key, private=True)
+    following.follow(reread(product), "vercel", choice, now)
+    run_due_fetches(now)
+    assert "error" not in reread(product).fetched["vercel"]
+
+
+# -- a fault of ours -------------------------------------------------------------------------------
+
+
+class OutOfOrder:
+    """A source that fails in a way that nobody foresaw."""
+
+    LABEL = "App Store"
+
+    def fetch(self, follow: object, now: datetime) -> object:
+        raise ZeroDivisionError("a fault of ours")
+
+
+def test_a_source_that_fails_unforeseen_is_told_of_and_left_in_peace_in_the_end(
+    outside: Outside, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = follower(now)
+    following.follow(product, "app_store", Choice("6441234567", "Slowtide"), now)
+    monkeypatch.setitem(SOURCES, "app_store", OutOfOrder())
+    assert run_due_fetches(now).failed == 1
+    assert "Share a tide as a picture" in told(product)
+    ticks = 1
+    while (at := reread(product).fetch_at) is not None:
+        run_due_fetches(from_ms(at))
+        ticks += 1
+    assert ticks == MOST_ATTEMPTS + 1
+    fetched = reread(product).fetched
+    assert fetched["app_store"] == {
+        "since": fetched["app_store"]["since"],
+        "error": "App Store could not be read, by a fault of ours: it is tried again.",
+    }
+    assert fetched["github"].keys() == {"since", "seen", "at"}
+
+
+def test_an_answer_that_nobody_expects_is_taken_or_told_of(outside: Outside, now: datetime) -> None:
+    product = follower(now, "app_store", Choice("6441234567", "Slowtide"))
+    body = json.dumps(
+        {
+            "results": [
+                {
+                    "trackId": 6441234567,
+                    "trackName": "A" * 500_000,
+                    "version": "9" * 5_000,
+                    "currentVersionReleaseDate": now.isoformat(),
+                    "releaseNotes": "x" * 500_000,
+                }
+            ]
+        }
+    )
+    outside.standins.faults.append(Fault("/itunes/lookup", status=200, body=body))
+    assert run_due_fetches(now).done == 1
+    fresh = reread(product)
+    assert (fresh.fetch_at, len(fresh.app_store_name)) == (None, 200)
 
 
 def test_two_ticks_at_once_ask_a_source_once(outside: Outside, now: datetime) -> None:
