@@ -133,9 +133,9 @@ def test_what_githubs_own_examples_tell_is_one_activity_for_each_fact(follower: 
         assert send(("github", event, payload), number).status_code == 200
     found = activity.list_for(follower.product_id).items
     assert sorted(item.key.partition("#")[2] for item in found) == [
-        "github#commit:6113728f27ae82c7b1a177c8d03f9e96e0adf246",
-        "github#release:17372790",
-        "github#tag:simple-tag",
+        "github#commit:6113728f27ae82c7b1a177c8d03f9e96e0adf246@186853002",
+        "github#release:17372790@186853002",
+        "github#tag:simple-tag@186853002",
     ]
 
 
