@@ -4,6 +4,7 @@ A connection works until its service says that its authorisation is gone; then o
 mend it, and is told once. Whatever may pass by itself is trouble, shown and not acted on.
 """
 
+import re
 import secrets as random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
+from pynamodb.expressions.condition import Condition
 
 from integrations.errors import NeedsReconnect, TryLater
 from integrations.tables import Connection
@@ -26,6 +28,9 @@ if TYPE_CHECKING:  # the sources import this module
 LEASE = timedelta(seconds=30)  # longer than the longest refresh call
 LONGEST_NAME = 200
 MOST_TRIES = 8
+# What a line has no place for: control characters, marks that turn the direction of the text around
+# them, lone surrogates. What joins letters or parts of an emoji stays.
+NO_PART_OF_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 UNSHOWN = "The account that shows it is not connected any more."
 EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
 
@@ -58,7 +63,8 @@ def connect(
 ) -> Connection:
     """Keep an account that one real read has shown to work, new or connected again.
 
-    What a reconnect does not bring is kept: an empty value never replaces a secret.
+    What a reconnect does not bring is kept: an empty value never replaces a secret. Raises TryLater
+    where others change the account again and again.
     """
     key = f"{provider}#{account.id}"
     values = {
@@ -94,12 +100,12 @@ def connect(
             )
         except Conflict:
             continue
-    raise Conflict("This account is being changed by somebody else: try again.")
+    raise TryLater("This account is being changed elsewhere just now: connect it again.")
 
 
 def _one_line(name: str) -> str:
-    """An account's name as it stands in a sentence or a subject."""
-    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:LONGEST_NAME]
+    """An account's name, fit to stand in a sentence or a subject."""
+    return " ".join(NO_PART_OF_A_LINE.sub(" ", name).split())[:LONGEST_NAME]
 
 
 def _granted(user_id: str, key: str, grant: Grant, before: Mapping[str, str]) -> dict[str, Any]:
@@ -199,20 +205,21 @@ def _healthy(now: datetime) -> dict[str, Any]:
 
 
 def mark_working(connection: Connection, now: datetime) -> None:
-    """One real read succeeded. A broken connection stays so: only connecting again mends it."""
+    """One real read succeeded. A broken connection stays so: only connecting again mends it.
+    Nothing happens to one that was disconnected meanwhile."""
     _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None)
 
 
 def mark_trouble(connection: Connection, reason: str, now: datetime) -> None:
-    """Something failed that may pass by itself."""
+    """Something failed that may pass by itself. Nothing happens to what was disconnected meanwhile:
+    nobody is to be told."""
     _note(connection, trouble=reason, trouble_at=to_ms(now))
 
 
 def _note(connection: Connection, **values: Any) -> None:
-    """Of an account that was disconnected meanwhile there is nothing to note."""
     try:
         change(connection, None, **values)
-    except Conflict:
+    except Conflict:  # it is gone
         return
 
 
@@ -222,19 +229,18 @@ def mark_broken(connection: Connection, reason: str, now: datetime) -> bool:
     Puts it into the refresh index, so that the tick tells its owner. A connection that was
     renewed since it was read is left alone: the failure was the old secrets'.
     """
-    try:
-        change(
-            connection,
-            Connection.broken.does_not_exist()
-            & dynamo.unchanged(Connection.secrets, connection.secrets),
-            broken=reason,
-            broken_at=to_ms(now),
-            refresh_status=shard_of("active", connection.key),
-            refresh_at=to_ms(now),
-        )
-    except Conflict:
-        return False
-    return True
+    return _change_same(
+        connection, Connection.broken.does_not_exist(), **_as_broken(connection, reason, now)
+    )
+
+
+def _as_broken(connection: Connection, reason: str, now: datetime) -> dict[str, Any]:
+    return {
+        "broken": reason,
+        "broken_at": to_ms(now),
+        "refresh_status": shard_of("active", connection.key),
+        "refresh_at": to_ms(now),
+    }
 
 
 def begin_telling(connection: Connection, until: datetime) -> None:
@@ -267,7 +273,8 @@ def put_off_refresh(connection: Connection, until: datetime, trouble: str, now: 
     """Renewing failed for now: try again then. Raises Conflict when it broke or was renewed."""
     change(
         connection,
-        dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
+        Connection.broken.does_not_exist()
+        & dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
         refresh_at=to_ms(until),
         refresh_attempts=int(connection.refresh_attempts or 0) + 1,
         trouble=trouble,
@@ -276,12 +283,16 @@ def put_off_refresh(connection: Connection, until: datetime, trouble: str, now: 
 
 
 def end_refresh(connection: Connection, now: datetime) -> None:
-    """It was renewed, or needed nothing. Where that set no new time, none is coming."""
+    """It was renewed, or needed nothing. Where that set no new time, none is coming.
+
+    Raises Conflict when it broke meanwhile: then its owner is to be told.
+    """
     if connection.refresh_at is None or connection.refresh_at > to_ms(now):
         return
     change(
         connection,
-        dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
+        Connection.broken.does_not_exist()
+        & dynamo.unchanged(Connection.refresh_at, connection.refresh_at),
         refresh_status=None,
         refresh_at=None,
         refresh_attempts=None,
@@ -292,13 +303,25 @@ def hear(news: "AccountNews", now: datetime) -> None:
     """What a source's webhook says of an account, for everybody who connected it."""
     for connection in known_as(news.external_key):
         if news.broken:
-            mark_broken(connection, news.broken, now)
+            _break(connection, news.broken, now)
         elif news.lifted:
             _lift(connection, news.lifted, now)
         elif news.trouble:
             mark_trouble(connection, news.trouble, now)
         elif news.name:
             _note(connection, account_name=_one_line(news.name))
+
+
+def _break(connection: Connection, reason: str, now: datetime) -> None:
+    """`mark_broken` whatever its secrets are by now: it is the account itself that is gone."""
+    try:
+        change(
+            connection,
+            Connection.broken.does_not_exist(),
+            **_as_broken(connection, reason, now),
+        )
+    except Conflict:  # that was known, or nobody has it any more
+        return
 
 
 def _lift(connection: Connection, reason: str, now: datetime) -> None:
@@ -331,7 +354,7 @@ def fresh_secrets(
     *,
     even_if_valid: bool = False,
 ) -> dict[str, str]:
-    """The account's secrets with an access token that is valid now.
+    """The account's secrets with an access token, `token`, that is valid now.
 
     `renew(secrets)` asks the service for new ones, and runs in one worker only: the others wait
     for what it stores. Raises NeedsReconnect, having marked the connection broken, and TryLater,
@@ -342,41 +365,33 @@ def fresh_secrets(
     if not even_if_valid and _is_valid(connection, now):
         return secrets_of(connection)
     lease = random.token_hex(8)
-    # A tick may have begun long ago: the lease counts from when it is taken.
-    if not _take_lease(connection, lease, max(now, timezone.now())):
+    if not _take_lease(connection, lease, now):
         return _renewed_by_another(connection, now)
     try:
-        before = secrets_of(connection)
-        grant = renew(before)
+        grant = renew(secrets_of(connection))
     except NeedsReconnect as failure:
         mark_broken(connection, failure.reason, now)
         raise
     except BaseException:
         _drop_lease(connection, lease)
         raise
-    return _store(connection, grant, before, now)
+    return _store(connection, grant, now)
 
 
 def _is_valid(connection: Connection, now: datetime) -> bool:
     """Whether there is a token, and time left of it."""
-    if connection.secrets is None:
-        return False
-    return connection.expires_at is None or connection.expires_at > to_ms(now + EXPIRY_MARGIN)
+    until = connection.expires_at
+    lasts = until is None or until > to_ms(now + EXPIRY_MARGIN)
+    return lasts and "token" in secrets_of(connection)
 
 
 def _take_lease(connection: Connection, lease: str, now: datetime) -> bool:
     """Become the one who renews, on condition that the secrets are still those that were read."""
-    try:
-        change(
-            connection,
-            dynamo.unchanged(Connection.secrets, connection.secrets)
-            & (Connection.lease.does_not_exist() | (Connection.lease_until <= to_ms(now))),
-            lease=lease,
-            lease_until=to_ms(now + LEASE),
-        )
-    except Conflict:
-        return False
-    return True
+    # By the clock, which a tick's `now` may be far behind by the time it gets here: counted from
+    # that, the lease would be over while its holder asks, and a token be spent twice.
+    taken_at = max(now, timezone.now())
+    free = Connection.lease.does_not_exist() | (Connection.lease_until <= to_ms(taken_at))
+    return _change_same(connection, free, lease=lease, lease_until=to_ms(taken_at + LEASE))
 
 
 def _drop_lease(connection: Connection, lease: str) -> None:
@@ -386,44 +401,69 @@ def _drop_lease(connection: Connection, lease: str) -> None:
         return
 
 
-def _store(
-    connection: Connection, grant: Grant, before: Mapping[str, str], now: datetime
-) -> dict[str, str]:
+def _store(connection: Connection, grant: Grant, now: datetime) -> dict[str, str]:
     """Keep renewed secrets, also under a lease that lapsed meanwhile: a rotating refresh token
-    that is not kept is lost. Only what its owner connected anew in the meantime is newer; the same
-    secrets under another seal (TOKEN_KEYS) are not. What broke the account meanwhile still has."""
-    values = _granted(connection.user_id, connection.key, grant, before)
-    for _ in range(MOST_TRIES):
-        healthy = _healthy(now) if connection.works else {}
-        same = dynamo.unchanged(Connection.secrets, connection.secrets) & dynamo.unchanged(
-            Connection.broken, connection.broken
-        )
-        try:
-            change(connection, same, lease=None, lease_until=None, **values, **healthy)
-        except Conflict:
-            found = find(connection.user_id, connection.key)
-            if found is None:
-                raise NeedsReconnect("This account was disconnected.") from None
-            connection.deserialize(found.serialize())
-            if secrets_of(connection) != before:
-                break  # connected anew
-        else:
-            break
-    if not connection.works:
+    that is not kept is lost. Only what its owner connected anew in the meantime is newer.
+
+    Raises NeedsReconnect where it broke or was disconnected meanwhile.
+    """
+    values = _granted(connection.user_id, connection.key, grant, secrets_of(connection))
+    values |= {"lease": None, "lease_until": None}
+    works = Connection.broken.does_not_exist()
+    if _change_same(connection, works, **values, **_healthy(now)):
+        return secrets_of(connection)
+    # What broke it may be over one day. When to act next is not ours: its owner is to be told.
+    kept = ("secrets", "expires_at", "lease", "lease_until")
+    _change_same(connection, None, **{name: values[name] for name in kept})
+    _read_again(connection)
+    if connection.broken:
         raise NeedsReconnect(str(connection.broken))
     return secrets_of(connection)
 
 
+def _change_same(connection: Connection, condition: Condition | None, **values: Any) -> bool:
+    """Alter a connection whose secrets are still those that were read, be it under another seal:
+    rotate_token_keys may come at any moment. False, and `connection` as it was read, if not."""
+    latest = connection
+    while True:
+        guard = dynamo.unchanged(Connection.secrets, latest.secrets)
+        try:
+            change(latest, guard if condition is None else guard & condition, **values)
+        except Conflict:
+            found = find(connection.user_id, connection.key)
+            if found is None or found.secrets == latest.secrets or not _same(found, connection):
+                return False
+            latest = found
+        else:
+            connection.deserialize(latest.serialize())
+            return True
+
+
+def _same(one: Connection, other: Connection) -> bool:
+    """Whether both have the same secrets. Those that no key opens are other ones."""
+    try:
+        return secrets_of(one) == secrets_of(other)
+    except NeedsReconnect:
+        return one.secrets == other.secrets
+
+
+def _read_again(connection: Connection) -> None:
+    """Raises NeedsReconnect where it was disconnected."""
+    found = find(connection.user_id, connection.key)
+    if found is None:
+        raise NeedsReconnect("This account was disconnected.")
+    connection.deserialize(found.serialize())
+
+
 def _renewed_by_another(connection: Connection, now: datetime) -> dict[str, str]:
     """What the worker that renews these secrets stores, if it does so soon. Raises TryLater."""
-    old = connection.secrets
     for _ in range(40):
         found = find(connection.user_id, connection.key)
         if found is None:
             raise NeedsReconnect("This account was disconnected.")
         if found.broken:
             raise NeedsReconnect(str(found.broken))
-        if found.secrets != old and _is_valid(found, now):
+        if not _same(found, connection) and _is_valid(found, now):
             connection.deserialize(found.serialize())
             return secrets_of(connection)
         time.sleep(0.25)

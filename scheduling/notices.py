@@ -16,7 +16,9 @@ from integrations.tables import Connection
 
 logger = logging.getLogger(__name__)
 
+# Whoever tells has so long; then somebody else does, since it may have died before the mail left.
 LEASE = timedelta(minutes=5)
+LONGEST_SUBJECT = 150
 
 
 def tell_broken(connection: Connection, now: datetime) -> bool:
@@ -40,12 +42,13 @@ def tell_broken(connection: Connection, now: datetime) -> bool:
         "address": settings.SITE_URL + reverse("connections"),
     }
     subject = " ".join(f"{source} needs you: connect {context['account']} again".split())
+    subject = subject[:LONGEST_SUBJECT]
     text = render_to_string("scheduling/mail/broken.txt", context)
     try:
         send_mail(subject, text, None, [owner.email])
     except (SMTPException, OSError):
         logger.exception("mail not sent", extra=ids)
         return False
-    connections.note_told(connection, now)
     logger.info("told that an account broke", extra=ids)
+    connections.note_told(connection, now)
     return True

@@ -42,7 +42,6 @@ def _run_one(entry: dict[str, Any], broken: list[Connection], now: datetime) -> 
     """One account; whatever is wrong with it stays with it. Adds to `broken` those whose owner is
     to be told."""
     ids = {"user_id": entry["userId"]["S"], "connection": entry["provider#accountId"]["S"]}
-    connection = None
     try:
         connection = connections.find(ids["user_id"], ids["connection"])
         if connection is None or connection.refresh_at is None:
@@ -60,18 +59,8 @@ def _run_one(entry: dict[str, Any], broken: list[Connection], now: datetime) -> 
         logger.exception("the store failed", extra=ids)
         return False
     except Exception:  # whatever it is, the other accounts go on
-        logger.exception("an account was not renewed", extra=ids)
-        if connection is not None:
-            _put_off(connection, now)
+        logger.exception("an account cannot be read", extra=ids)
         return False
-
-
-def _put_off(connection: Connection, now: datetime) -> None:
-    trouble = "SlothPost itself failed to renew it."
-    try:
-        connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
-    except (Conflict, StoreError):
-        logger.exception("not put off", extra={"connection": connection.key})
 
 
 def _tell(connection: Connection, now: datetime) -> bool:
@@ -79,10 +68,17 @@ def _tell(connection: Connection, now: datetime) -> bool:
         return notices.tell_broken(connection, now)
     except Conflict:  # another tick tells it
         return True
+    except Exception:  # whatever it is, the others are told; and this one when its lease is over
+        logger.exception(
+            "an owner was not told",
+            extra={"user_id": connection.user_id, "connection": connection.key},
+        )
+        return False
 
 
 def _renew(connection: Connection, now: datetime) -> bool:
-    """Renew an account's secrets. What failed for now is tried again: it is not a dead account."""
+    """Renew an account's secrets. What failed for now is tried again: it is not a dead account.
+    Raises Conflict when it was renewed, disconnected or told of meanwhile."""
     try:
         PROVIDERS[connection.provider].renew(connection, now)
     except NeedsReconnect as failure:
@@ -93,6 +89,14 @@ def _renew(connection: Connection, now: datetime) -> bool:
         attempts = int(connection.refresh_attempts or 0)
         wait = min(timedelta(minutes=2**attempts), LONGEST_WAIT) if attempts < 9 else LONGEST_WAIT
         connections.put_off_refresh(connection, now + wait, failure.reason, now)
+        return False
+    except (Conflict, StoreError):
+        raise
+    except Exception:  # a fault of ours, which the next minute does not mend
+        ids = {"user_id": connection.user_id, "connection": connection.key}
+        logger.exception("an account was not renewed", extra=ids)
+        trouble = "SlothPost itself failed to renew it."
+        connections.put_off_refresh(connection, now + LONGEST_WAIT, trouble, now)
         return False
     connections.end_refresh(connection, now)
     return True

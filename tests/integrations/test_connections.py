@@ -15,8 +15,10 @@ from pytest_django.fixtures import Settings
 from integrations import connections
 from integrations.connections import Account, Grant
 from integrations.errors import NeedsReconnect, TryLater
+from integrations.sources.base import AccountNews
 from integrations.tables import Connection
 from slothpost_site import dynamo
+from slothpost_site.dynamo import Conflict, shard_of
 from slothpost_site.moments import from_ms, to_ms
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -33,7 +35,8 @@ def connect(
     user_id: str = "1",
 ) -> Connection:
     grant = Grant({"token": token, "refresh": refresh}, expires_at=expires_at)
-    return connections.connect(user_id, "github", Account("5", "acme"), grant, now=NOW)
+    account = Account("5", "acme", "github#user:5")
+    return connections.connect(user_id, "github", account, grant, now=NOW)
 
 
 def stored(user_id: str = "1") -> Connection:
@@ -224,28 +227,62 @@ def test_a_renewal_is_kept_while_the_keys_are_rotated(settings: Settings) -> Non
     assert connections.secrets_of(stored())["refresh"] == "r2"
 
 
-def test_what_broke_an_account_during_its_renewal_still_has() -> None:
+def test_what_was_sealed_anew_since_it_was_read_is_renewed_all_the_same(settings: Settings) -> None:
+    settings.TOKEN_KEYS = ["old"]
     connection = connect()
+    settings.TOKEN_KEYS = ["new", "old"]
+    connections.reseal(stored())
+    assert connections.fresh_secrets(connection, renewed, NOW) == NEW
+
+
+def test_what_was_sealed_anew_since_it_was_read_breaks_all_the_same(settings: Settings) -> None:
+    settings.TOKEN_KEYS = ["old"]
+    connection = connect()
+    settings.TOKEN_KEYS = ["new", "old"]
 
     def renew(_: dict[str, str]) -> Grant:
-        connections.mark_broken(stored(), "It was revoked.", NOW)
-        return Grant({"token": "t2", "refresh": "r2"}, expires_at=LATER)
+        connections.reseal(stored())
+        raise NeedsReconnect("revoked")
 
     with pytest.raises(NeedsReconnect):
         connections.fresh_secrets(connection, renew, NOW)
-    assert stored().broken == "It was revoked."
-    assert connections.secrets_of(stored())["refresh"] == "r2"
+    assert stored().broken == "revoked"
 
 
-def test_a_connection_without_secrets_has_no_token_that_is_valid() -> None:
-    made = connections.connect("1", "github", Account("5", "acme"), Grant({}), now=NOW)
-    fresh = connections.fresh_secrets(made, lambda _: Grant({"token": "t"}), NOW)
-    assert fresh == {"token": "t"}
+@pytest.mark.parametrize("refresh_at", [None, LATER], ids=["never", "later"])
+def test_what_broke_an_account_during_its_renewal_still_has_and_is_told(
+    refresh_at: datetime | None,
+) -> None:
+    connection = connect()
+
+    def renew(_: dict[str, str]) -> Grant:
+        connections.hear(AccountNews("github#user:5", broken="It was revoked."), NOW)
+        return Grant(NEW, expires_at=LATER, refresh_at=refresh_at)
+
+    with pytest.raises(NeedsReconnect) as failure:
+        connections.fresh_secrets(connection, renew, NOW)
+    assert failure.value.reason == "It was revoked."
+    kept = stored()
+    assert (kept.broken, kept.refresh_status, kept.refresh_at, kept.lease) == (
+        "It was revoked.",
+        shard_of("active", KEY),
+        to_ms(NOW),
+        None,
+    )
+    assert connections.secrets_of(kept) == NEW
+
+
+@pytest.mark.parametrize("secrets", [{}, {"refresh": "r1"}], ids=["no secrets", "no token"])
+def test_without_a_token_there_is_none_that_is_valid(secrets: dict[str, str]) -> None:
+    grant = Grant(secrets, expires_at=LATER)
+    made = connections.connect("1", "github", Account("5", "acme"), grant, now=NOW)
+    assert connections.fresh_secrets(made, renewed, NOW) == NEW
 
 
 def test_a_lease_counts_from_when_it_is_taken() -> None:
+    """A tick comes to an account a good while after it began."""
     connection = connect()
-    long_ago = NOW - timedelta(hours=1)
+    long_ago = timezone.now() - timedelta(hours=1)
     seen: list[datetime] = []
 
     def renew(_: dict[str, str]) -> Grant:
@@ -256,10 +293,38 @@ def test_a_lease_counts_from_when_it_is_taken() -> None:
     assert seen[0] > timezone.now()
 
 
-@pytest.mark.parametrize("name", ["My\nkey", "a\r\nb", "  a \u2028 b ", "\x00x"])
-def test_a_name_is_one_line(name: str) -> None:
-    made = connections.connect("1", "github", Account("5", name), Grant({}), now=NOW)
-    assert made.account_name == " ".join(name.replace("\x00", " ").split())
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("My\nkey", "My key"),
+        ("a\r\nb", "a b"),
+        ("  a \u2028 b\x85", "a b"),
+        ("\x00x\x7fy", "x y"),
+        ("\u202eevil", "evil"),
+        ("half \ud83d", "half"),
+        ("कं\u200cप", "कं\u200cप"),
+        ("👩\u200d💻", "👩\u200d💻"),
+        ("a" * 1_000_000, "a" * connections.LONGEST_NAME),
+    ],
+    ids=[
+        "line end",
+        "two line ends",
+        "line separators",
+        "control",
+        "direction",
+        "surrogate",
+        "joiner in a word",
+        "joiner in an emoji",
+        "long",
+    ],
+)
+def test_an_accounts_name_is_one_line_however_it_arrives(given: str, kept: str) -> None:
+    account = Account("5", given, "github#user:5")
+    connections.connect("1", "github", account, Grant({}), now=NOW)
+    assert stored().account_name == kept
+    connections.hear(AccountNews("github#user:5", name="acme"), NOW)
+    connections.hear(AccountNews("github#user:5", name=given), NOW)
+    assert stored().account_name == kept
 
 
 def test_nothing_is_noted_of_an_account_that_was_disconnected_meanwhile() -> None:
@@ -267,7 +332,21 @@ def test_nothing_is_noted_of_an_account_that_was_disconnected_meanwhile() -> Non
     connections.disconnect(stored())
     connections.mark_working(connection, NOW)
     connections.mark_trouble(connection, "It failed.", NOW)
+    assert not connections.mark_broken(connection, "revoked", NOW)
     assert connections.find("1", KEY) is None
+
+
+def test_an_account_that_broke_while_it_was_renewed_stays_among_those_to_be_told_of() -> None:
+    connection = connect()
+    due = NOW - timedelta(minutes=1)
+    dynamo.change(connection, None, refresh_status=shard_of("active", KEY), refresh_at=to_ms(due))
+    connections.hear(AccountNews("github#user:5", broken="It was revoked."), due)
+    connections.mark_working(connection, NOW)
+    with pytest.raises(Conflict):
+        connections.end_refresh(connection, NOW)
+    with pytest.raises(Conflict):
+        connections.put_off_refresh(connection, LATER, "It failed.", NOW)
+    assert stored().refresh_at == to_ms(due)
 
 
 def rotate() -> str:

@@ -13,10 +13,14 @@ from pytest_django import Settings
 
 from integrations import connections
 from integrations.connections import Account, Grant
+from integrations.providers import PROVIDERS
 from integrations.sources.github import account as github
 from integrations.standins.server import Fault
 from integrations.tables import Connection
+from scheduling import notices
 from scheduling.refreshing import run_due_refreshes
+from slothpost_site import dynamo
+from slothpost_site.dynamo import Conflict
 from slothpost_site.moments import from_ms
 from tests.builders import reread
 from tests.conftest import Outside
@@ -141,17 +145,58 @@ def test_connected_again_it_works_and_a_second_break_is_told_again(
     assert len(mail.outbox) == 2
 
 
-def test_a_worker_that_died_before_the_mail_left_is_taken_over_from(
+def test_a_worker_that_dies_before_the_mail_left_is_taken_over_from(
+    outside: Outside, alice: User, now: datetime, settings: Settings
+) -> None:
+    account = github_account(outside, alice, now)
+    connections.mark_broken(account, "It was revoked.", now)
+    settings.EMAIL_BACKEND = f"{__name__}.Deadly"
+    with pytest.raises(Killed):
+        run_due_refreshes(now)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    run_due_refreshes(now + timedelta(minutes=4))
+    assert (mail.outbox, reread(account).told_at) == ([], None)
+    for minute in (5, 6, 12):
+        run_due_refreshes(now + timedelta(minutes=minute))
+    assert [message.to for message in mail.outbox] == [[alice.email]]
+
+
+def test_two_workers_that_found_it_broken_tell_it_once(
     outside: Outside, alice: User, now: datetime
 ) -> None:
     account = github_account(outside, alice, now)
     connections.mark_broken(account, "It was revoked.", now)
-    connections.begin_telling(account, now + timedelta(minutes=5))  # and then it was killed
-    run_due_refreshes(now + timedelta(minutes=4))
-    assert mail.outbox == []
-    for minute in (5, 6, 12):
-        run_due_refreshes(now + timedelta(minutes=minute))
+    slow = reread(account)
+    run_due_refreshes(now)
+    with pytest.raises(Conflict):
+        notices.tell_broken(slow, now)
     assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize("name", ["Evil\nTeam", "Evil\r\nBcc: everybody@example.com", "x" * 5_000])
+def test_whatever_name_is_stored_its_owner_and_the_others_are_told(
+    outside: Outside, alice: User, bob: User, now: datetime, name: str
+) -> None:
+    evil, other = (github_account(outside, user, now) for user in (alice, bob))
+    dynamo.change(evil, None, account_name=name)
+    for account in (evil, other):
+        connections.mark_broken(account, "It was revoked.", now)
+    report = run_due_refreshes(now)
+    assert (report.done, report.failed) == (2, 0)
+    assert sorted(message.to for message in mail.outbox) == [[alice.email], [bob.email]]
+    assert all(message.subject == " ".join(message.subject.split()) for message in mail.outbox)
+    assert max(len(message.subject) for message in mail.outbox) <= notices.LONGEST_SUBJECT
+
+
+def test_an_owner_who_cannot_be_told_does_not_keep_the_others_from_it(
+    outside: Outside, alice: User, bob: User, now: datetime
+) -> None:
+    for user in (alice, bob):
+        connections.mark_broken(github_account(outside, user, now), "It was revoked.", now)
+    User.objects.filter(pk=alice.pk).update(email="alice@example.com\nBcc: all@example.com")
+    report = run_due_refreshes(now)
+    assert (report.done, report.failed) == (1, 1)
+    assert [message.to for message in mail.outbox] == [[bob.email]]
 
 
 def test_a_mail_that_does_not_leave_is_sent_later(
@@ -165,6 +210,19 @@ def test_a_mail_that_does_not_leave_is_sent_later(
     assert run_due_refreshes(now + timedelta(minutes=4)).found == 0
     assert run_due_refreshes(now + timedelta(minutes=5)).done == 1
     assert len(mail.outbox) == 1
+
+
+class Killed(BaseException):
+    """What ends a process ends it here too."""
+
+
+class Deadly:
+    """A mail server during whose answer the worker is killed."""
+
+    def __init__(self, **_: object) -> None: ...
+
+    def send_messages(self, _: object) -> int:
+        raise Killed
 
 
 class Down:
@@ -196,3 +254,24 @@ def test_an_account_of_a_service_that_is_not_known_any_more_does_not_stop_the_ot
     report = run_due_refreshes(now)
     assert (report.found, report.done, report.failed) == (2, 1, 1)
     assert reread(account).trouble is None
+
+
+class Faulty:
+    """A service whose code has a fault, and whose account is disconnected meanwhile."""
+
+    def renew(self, connection: Connection, now: datetime) -> None:
+        connections.disconnect(connection)
+        raise RuntimeError("a fault of ours")
+
+
+def test_an_account_that_is_disconnected_while_its_renewal_fails_does_not_stop_the_others(
+    outside: Outside, alice: User, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROVIDERS, "faulty", Faulty())
+    grant = Grant({"token": "t"}, refresh_at=now - timedelta(minutes=2))
+    gone = connections.connect(str(alice.pk), "faulty", Account("1", "gone"), grant, now=now)
+    account = github_account(outside, alice, now)
+    report = run_due_refreshes(now)
+    assert report.found == 2
+    assert reread(gone) is None
+    assert from_ms(reread(account).refresh_at) > now

@@ -259,7 +259,7 @@ def test_a_store_that_does_not_answer_is_a_store_error(either_store: str) -> Non
     use_server(either_store)
 
 
-def test_the_first_calls_of_a_process_may_come_from_several_threads(store: str) -> None:
+def test_the_first_calls_of_a_process_may_come_from_several_threads() -> None:
     def first_call(_: int) -> None:
         assert dynamo.get(Product, "1", "p1") is None
 
