@@ -179,7 +179,14 @@ PUBLIC_FORMS: dict[str, type[RepositoryForm | VercelProjectForm | AppForm]] = {
 }
 
 
-class AppStoreKeyForm(forms.Form):
+class ConnectForm(forms.Form):
+    """What a service has to be told before an account can be connected there."""
+
+    def answer(self) -> dict[str, str]:
+        return {name: str(value) for name, value in self.cleaned_data.items()}
+
+
+class AppStoreKeyForm(ConnectForm):
     """An API key of App Store Connect. What was given as the key is not put into a page again."""
 
     name = forms.CharField(
@@ -214,12 +221,52 @@ class AppStoreKeyForm(forms.Form):
             self.add_error("private_key", "Paste the key, or choose its file.")
         return cleaned
 
-    def answer(self) -> dict[str, str]:
-        return {name: str(value) for name, value in self.cleaned_data.items()}
+
+class BlueskyForm(ConnectForm):
+    """A handle and an app password, which is not put into a page again."""
+
+    handle = forms.CharField(
+        max_length=300,
+        label="Handle",
+        help_text="Such as name.bsky.social.",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    password = forms.CharField(
+        max_length=200,
+        label="App password",
+        help_text="Not the password of the account.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+    server = forms.CharField(
+        required=False,
+        max_length=300,
+        label="Server",
+        help_text="Only if the account is not at Bluesky's own.",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
 
 
-# What has to be typed before an account can be connected, by the name of its service.
-CONNECT_FORMS: dict[str, type[AppStoreKeyForm]] = {"app_store": AppStoreKeyForm}
+class WebhookForm(ConnectForm):
+    """An https address that posts are sent to. It may be all that it takes to post there, so that
+    it is not put into a page again."""
+
+    url = forms.CharField(
+        max_length=2_000,
+        label="Address",
+        help_text="Beginning with https://. It is kept encrypted and never shown again.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+    name = forms.CharField(
+        required=False, max_length=100, label="Name", help_text="Only shown to you."
+    )
+
+
+# By the name of the service.
+CONNECT_FORMS: dict[str, type[ConnectForm]] = {
+    "bluesky": BlueskyForm,
+    "webhook": WebhookForm,
+    "app_store": AppStoreKeyForm,
+}
 
 
 class CapForm(forms.Form):

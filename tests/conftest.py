@@ -24,7 +24,7 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from integrations.providers import CONSENTING, PROVIDERS
-from integrations.standins import app_store, github, linkedin, vercel, x
+from integrations.standins import app_store, bluesky, github, linkedin, threads, vercel, webhook, x
 from integrations.standins.app_store import AppStoreConnect
 from integrations.standins.github import GitHub
 from integrations.standins.server import StandIns
@@ -138,7 +138,13 @@ def either_store(request: pytest.FixtureRequest, _tables: str) -> Iterator[str]:
 # -- the services of others, played on this machine -----------------------------------------------
 
 
-OUTLET_SERVICES = {"x": x, "linkedin": linkedin}
+OUTLET_SERVICES = {
+    "x": x,
+    "threads": threads,
+    "bluesky": bluesky,
+    "linkedin": linkedin,
+    "webhook": webhook,
+}
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,10 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
 
 
 # What is typed to connect an account where there is no consent page, by the name of its outlet.
-TYPED: dict[str, dict[str, str]] = {}
+TYPED: dict[str, dict[str, str]] = {
+    "bluesky": {"handle": bluesky.HANDLE, "password": bluesky.APP_PASSWORD},
+    "webhook": {"url": webhook.URL},
+}
 
 
 def connected_to(outside: Outside, name: str, user_id: str, now: datetime) -> Connection:

@@ -14,7 +14,7 @@ from products.states import State
 from products.tables import Product
 from scheduling.publishing import run_due_posts
 from tests.builders import make_post, reread
-from tests.conftest import Outside
+from tests.conftest import TYPED, Outside
 from tests.test_connecting import here, press, says, user_id
 
 __all__ = ["here"]  # a fixture
@@ -45,7 +45,16 @@ def connect(page: Page, outlet: str) -> None:
         press(page, ALLOW[outlet])
 
 
-TYPE: dict[str, Callable[[Page], None]] = {}
+def type_in(outlet: str) -> Callable[[Page], None]:
+    def fill(page: Page) -> None:
+        for name, value in TYPED[outlet].items():
+            page.locator(f"[name={name}]").fill(value)
+        press(page, "Connect")
+
+    return fill
+
+
+TYPE: dict[str, Callable[[Page], None]] = {name: type_in(name) for name in TYPED}
 
 
 @pytest.mark.parametrize("outlet", EVERY)

@@ -1,11 +1,11 @@
 """Where posts go: one file per outlet, and this list, in the order in which they are shown."""
 
-from integrations.outlets import bluesky, changelog, linkedin, mastodon, threads, x
+from integrations.outlets import bluesky, changelog, linkedin, mastodon, threads, webhook, x
 from integrations.outlets.base import Outlet
 
 OUTLETS: dict[str, Outlet] = {
     module.OUTLET.name: module.OUTLET
-    for module in (x, threads, bluesky, mastodon, linkedin, changelog)
+    for module in (x, threads, bluesky, mastodon, linkedin, webhook, changelog)
 }
 
 

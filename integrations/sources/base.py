@@ -252,7 +252,9 @@ class Fields:
 
     def each(self, name: str) -> "list[Fields]":
         """A list of objects; an absent one is empty."""
-        values = self._values.get(name) or []
+        values = self._values.get(name)
+        if values is None:
+            return []
         if not isinstance(values, list):
             raise BadPayload(f"{self._path(name)} is not a list")
         return [Fields(value, f"{self._path(name)}[{at}]") for at, value in enumerate(values)]

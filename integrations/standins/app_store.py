@@ -134,6 +134,7 @@ class Problem(Exception):
 
 class AppStoreConnect(Service):
     prefix = "/app-store-connect"
+    label = "App Store Connect"
     kept = ("keys", "hooks")
     routes = (
         ("GET", "/", "front"),

@@ -128,6 +128,7 @@ class Bluesky(Service):
     """The server that people sign in to, the host of their records and what shows them, in one."""
 
     prefix = "/bluesky"
+    label = "Bluesky"
     kept = ("accounts", "sessions", "tokens")
     routes = (
         ("GET", "/", "front"),

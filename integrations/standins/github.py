@@ -128,6 +128,7 @@ class Code:
 
 class GitHub(Service):
     prefix = "/github"
+    label = "GitHub"
     kept = ("installations", "user_tokens", "people", "refresh_tokens", "refreshes", "app_tokens")
     routes = (
         ("GET", "/", "front"),

@@ -98,6 +98,7 @@ def _oauth_error(status: int, error: str, description: str) -> Response:
 
 class LinkedIn(Service):
     prefix = "/linkedin"
+    label = "LinkedIn"
     kept = ("tokens", "refresh_tokens", "accepted", "made")
     routes = (
         ("GET", "/", "front"),

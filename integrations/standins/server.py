@@ -86,6 +86,7 @@ class Service:
     the pattern's groups are the handler's further arguments."""
 
     prefix = ""  # "/github"
+    label = ""  # what people call it, where it has a page for them at its "/"
     kept: tuple[str, ...] = ()  # what survives a restart: attributes that hold who is connected
     routes: tuple[tuple[str, str, str], ...] = ()
 
@@ -198,7 +199,17 @@ class StandIns:
                 if self.memory and request.method != "GET":
                     self._remember(self.memory)
                 return self.alter(response)
-        return Response(404, "There is no such service here.")
+        return self._front() if request.path == "/" else Response(404, "There is no such service.")
+
+    def _front(self) -> Response:
+        """Every service that has a page for people."""
+        items = "".join(
+            f"<li><a href='{service.url}/'>{service.label}</a></li>"
+            for service in self.services
+            if service.label
+        )
+        body = f"<p>Sign in there, and make things happen.</p><ul>{items}</ul>"
+        return Response(200, page("services of others", "Services on this machine", body))
 
     def _remember(self, memory: Path) -> None:
         with self._remembering, ExitStack() as still:

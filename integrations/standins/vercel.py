@@ -390,6 +390,7 @@ class Website(Service):
     """Where a person installs the integration, and makes things happen."""
 
     prefix = "/vercel"
+    label = "Vercel"
     routes = (
         ("GET", "/", "front"),
         ("POST", "/do", "do"),

@@ -57,6 +57,7 @@ class Post:
 
 class Receiver(Service):
     prefix = "/webhook"
+    label = "A webhook"
     kept = ("deliveries", "tokens", "gone")
     routes = (("GET", "/", "front"), ("POST", "/do", "do"), ("POST", "/([^/]+)", "receive"))
 

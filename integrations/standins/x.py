@@ -123,6 +123,7 @@ UNAUTHORISED = _problem(401, "Unauthorized", "Unauthorized")
 
 class X(Service):
     prefix = "/x"
+    label = "X"
     kept = ("accounts", "tokens", "refresh_tokens", "accepted", "made", "credit")
     routes = (
         ("GET", "/", "front"),

@@ -108,7 +108,7 @@ def connections_page(request: HttpRequest) -> HttpResponse:
         "posts": [card for card in cards if card.source.NAME in OUTLETS],
         "page": page,
         "timezone": products[0].timezone if products else "UTC",
-        "stand_ins": _stand_ins() if settings.DEBUG and settings.STANDINS else [],
+        "stand_ins": _stand_ins(),
     }
     return render(request, "products/connections/connections.html", context)
 
@@ -132,15 +132,10 @@ def _uses(products: Iterable[Product]) -> defaultdict[str, list[Use]]:
     return uses
 
 
-def _stand_ins() -> list[tuple[str, str]]:
-    """The front pages of those services that this machine plays."""
-    addresses = {
-        "GitHub": settings.GITHUB_URL,
-        "Vercel": settings.VERCEL_URL,
-        "App Store Connect": settings.APP_STORE_API_URL,
-    }
-    here = f"http://127.0.0.1:{settings.STANDINS_PORT}/"
-    return [(name, f"{url}/") for name, url in addresses.items() if url.startswith(here)]
+def _stand_ins() -> str:
+    """The page that leads to those services that this machine plays, or ""."""
+    playing = settings.DEBUG and settings.STANDINS
+    return f"http://127.0.0.1:{settings.STANDINS_PORT}/" if playing else ""
 
 
 # -- there and back --------------------------------------------------------------------------------
@@ -398,7 +393,7 @@ def form(request: HttpRequest, provider: str) -> HttpResponse:
             return _connect_with(request, found, given.answer(), product)
         except Failure as failure:
             given.add_error(None, failure.reason)
-    context = {"source": found, "form": given, "product": product}
+    context = {"source": found, "form": given, "product": product, "stand_ins": _stand_ins()}
     status = 422 if given.errors else 200
     return render(request, "products/connections/form.html", context, status=status)
 
@@ -412,6 +407,8 @@ def _connect_with(
         return _set_out(request, CONSENTING[found.NAME], answer, product)
     done = found.finish(str(request.user.pk), answer, {}, timezone.now())
     messages.success(request, f"{found.LABEL} is connected: {done.connection.account_name}.")
+    if done.note:
+        messages.info(request, done.note)
     return _connected(request, found, done.connection, product)
 
 

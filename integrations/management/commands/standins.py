@@ -5,16 +5,16 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from integrations.standins import app_store, github, linkedin, vercel, x
+from integrations.standins import app_store, bluesky, github, linkedin, threads, vercel, webhook, x
 from integrations.standins.server import StandIns
 
 # Each has `add_to(standins, keys)`, `settings_for(standins)` and REAL_WHEN_SET: the setting that
 # says that the real service is meant.
-SERVICES = (github, vercel, app_store, x, linkedin)
+SERVICES = (github, vercel, app_store, x, threads, bluesky, linkedin, webhook)
 
 
 class Command(BaseCommand):
-    help = "Play GitHub, Vercel, App Store Connect and iTunes on this machine, over real HTTP."
+    help = "Play the services of others on this machine, over real HTTP."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
