@@ -247,7 +247,7 @@ class Threads(Service):
                 f"<form method='post'>{fields}<p>It may see your profile, post for you, and read"
                 f" what your posts reach, as</p>{names}"
                 "<button name='answer' value='allow'>Allow</button> "
-                "<button name='answer' value='deny'>Not now</button></form>",
+                "<button name='answer' value='deny'>Cancel</button></form>",
             ),
         )
 
