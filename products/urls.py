@@ -9,6 +9,7 @@ urlpatterns = [
     path("slots/<slug:slot>/<slug:product_id>/approve/", review.approve_slot, name="approve_slot"),
     path("text-length/", review.count_text, name="text_length"),
     path("history/", review.history, name="history"),
+    path("history/results/", review.results, name="results"),
     path("products/", products.products, name="products"),
     path("products/new/", products.product_new, name="product_new"),
     path("products/<slug:product_id>/", products.product, name="product"),

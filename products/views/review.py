@@ -22,6 +22,7 @@ from products.forms import (
     TextLengthForm,
 )
 from products.posts import TextRefused
+from products.results import summed_up
 from products.states import State
 from products.tables import Post
 from slothpost_site.dynamo import Conflict
@@ -32,6 +33,7 @@ from slothpost_site.paging import read_page
 logger = logging.getLogger(__name__)
 
 QUEUE_SIZE = 60
+NEWEST = 300  # posts that results are read from
 
 
 @require_GET
@@ -234,3 +236,12 @@ def history(request: HttpRequest) -> HttpResponse:
     page = read_page(Post, str(request.user.pk), cursor=request.GET.get("cursor", ""), size=30)
     context = {"drafts": _drafts(page.items, timezone.now()), "page": page}
     return render(request, "products/history.html", context)
+
+
+@require_GET
+@login_required
+def results(request: HttpRequest) -> HttpResponse:
+    """What people made of this person's newest posts, by outlet and kind of story."""
+    newest = read_page(Post, str(request.user.pk), size=NEWEST).items
+    context = {"results": summed_up(newest), "newest": NEWEST}
+    return render(request, "products/results.html", context)
