@@ -180,6 +180,12 @@ class Draft:
         """Every move of the post, oldest first."""
         return [self._step(json.loads(str(line))) for line in self.post.history]
 
+    @property
+    def attempts(self) -> list[Step]:
+        """What became of each attempt to send it, oldest first."""
+        lines = [json.loads(str(line)) for line in self.post.history]
+        return [self._step(line) for line in lines if line.get("from") == State.PUBLISHING]
+
     def _step(self, line: dict[str, str]) -> Step:
         owner, machine = f"person {self.post.user_id}", posts.MACHINE
         by = {owner: "you", machine: "SlothPost"}.get(line["by"], "staff")

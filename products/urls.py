@@ -20,6 +20,7 @@ urlpatterns = [
     path("products/<slug:product_id>/activity/judge/", activity.judge, name="judge"),
     path("connections/", connections.connections_page, name="connections"),
     path("connections/check/", connections.check, name="connection_check"),
+    path("connections/sent/", outlets.sent, name="sent"),
     path("connections/held/", outlets.held, name="held"),
     path("connections/disconnect/", connections.disconnect, name="disconnect"),
     path("connections/<slug:provider>/form/", connections.form, name="connect_form"),

@@ -23,7 +23,7 @@ from products.tables import Post, Product
 from scheduling.publishing import run_due_posts
 from slothpost_site import dynamo
 from tests.builders import make_post, make_product, reread
-from tests.conftest import Outside, connected_to
+from tests.conftest import Outside, connected_to, signed_in
 from tests.scheduling.test_races import WRITES, how_it_ended, in_child
 
 pytestmark = [pytest.mark.usefixtures("store"), pytest.mark.django_db]
@@ -177,3 +177,14 @@ def test_fifty_posts_of_one_account_in_one_minute_are_all_sent_once(stage: Stage
     ]
     assert {stage.settle(post).state for post in waiting} == {State.PUBLISHED}
     assert sorted(stage.shown()) == sorted(f"Number {n} is here." for n in range(50))
+
+
+def test_every_attempt_and_what_became_of_it_is_listed(stage: Stage, alice: User) -> None:
+    post = stage.approve()
+    stage.standins.faults = [Fault(status=503)]
+    stage.settle(post)
+    page = signed_in(alice).get("/connections/sent/", {"key": stage.account.key})
+    (draft,) = page.context["drafts"]
+    assert [attempt.what for attempt in draft.attempts][-1] == "Published"
+    assert all(attempt.why for attempt in draft.attempts[:-1])
+    assert draft.post.key == post.key

@@ -114,8 +114,8 @@ def disconnect(connection: Connection, now: datetime) -> str:
 
 
 def publish(approved: Approved, now: datetime) -> Published:
-    """Deliver it. Whoever receives says with a status whether it has it: a receiver that fails is
-    asked again, one that says nothing is not, for nobody could tell what became of it."""
+    """Deliver it. A receiver that says that it took nothing (429, 503) is asked again; of one that
+    says nothing, or fails over it, nobody could tell what became of it."""
     account = approved.account
     if account is None:
         raise Refused("Connect a webhook first.")
@@ -156,7 +156,7 @@ def _deliver(
     url: str, secret: str, number: str, about: Mapping[str, Any], now: datetime, *, creates: bool
 ) -> None:
     """Send one delivery, and take any 2xx for its receipt. Raises a Failure: TryLater where the
-    receiver says that it failed; where a post may have arrived, Unknown."""
+    receiver took nothing; where a post may have arrived, Unknown."""
     parts = urlsplit(url)
     api = api_at(parts.netloc, parts.netloc)
     body = json.dumps({"id": number, **about}).encode()
@@ -177,9 +177,12 @@ def _in_its_terms(failure: Failure, url: str, now: datetime) -> Failure:
     answer, host = failure.answer, urlsplit(url).netloc
     if answer is None or isinstance(failure, TryLater):
         return failure
-    if answer.status >= 500 or answer.status == 408:
-        later = f"{host} says that it failed ({answer.status})."
-        return TryLater(later, wait_of(answer.headers, now))
+    if answer.status == 503:
+        return TryLater(f"{host} takes nothing just now (503).", wait_of(answer.headers, now))
+    if isinstance(failure, Unknown):
+        return Unknown(
+            f"{host} says that it failed ({answer.status}), and may have it all the same."
+        )
     if answer.status == 410:
         return NeedsReconnect(f"{host} says that this address is gone: connect another.")
     if answer.status < 400:

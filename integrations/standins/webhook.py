@@ -70,10 +70,9 @@ class Receiver(Service):
 
     @property
     def posts(self) -> list[Post]:
-        """What people see, newest first: of two deliveries with one id, a receiver drops one."""
-        bodies = [delivery.body for delivery in self.deliveries]
-        found = {body["id"]: body for body in bodies if body["type"] == "post.published"}
-        return [Post(number, body["text"]) for number, body in reversed(found.items())]
+        """What people see, newest first: what came twice is seen twice, as in Slack or Discord."""
+        bodies = [delivery.body for delivery in reversed(self.deliveries)]
+        return [Post(b["id"], b["text"]) for b in bodies if b["type"] == "post.published"]
 
     def receive(self, request: Request, token: str) -> Response:
         if token in self.gone:

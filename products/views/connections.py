@@ -71,6 +71,10 @@ class Row:
         return str(self.connection.account_id).startswith("installation:")
 
     @property
+    def is_posted_to(self) -> bool:
+        return self.connection.provider in OUTLETS
+
+    @property
     def lacks_repositories(self) -> bool:
         """Whether it is a GitHub account at which the app is installed nowhere yet."""
         connection = self.connection

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from integrations import connections
 from integrations.outlets import OUTLETS
@@ -23,8 +23,10 @@ from products.posts import TextRefused
 from products.states import State
 from products.tables import Post, Product
 from slothpost_site.dynamo import Conflict
+from slothpost_site.paging import read_page
 
 HELD = frozenset({State.MISSED, State.FAILED})
+LOG_SIZE = 100  # posts that a page of a delivery log looks through
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,24 @@ def _cap(request: HttpRequest, product: Product) -> None:
     messages.success(request, "Saved.")
 
 
-# -- what an account held up -----------------------------------------------------------------------
+# -- what was sent as an account, and what it held up ----------------------------------------------
+
+
+@require_GET
+@login_required
+def sent(request: HttpRequest) -> HttpResponse:
+    """Every attempt to send something as this account, newest slot first: its delivery log."""
+    account = connection_or_404(request.user.pk, request.GET.get("key", ""))
+    cursor, now = request.GET.get("cursor", ""), timezone.now()
+    page = read_page(Post, account.user_id, cursor=cursor, size=LOG_SIZE)
+    drafts = [Draft(post, now) for post in page.items if post.account == account.key]
+    context = {
+        "account": account,
+        "name": name_of(account),
+        "drafts": [draft for draft in drafts if draft.attempts],
+        "page": page,
+    }
+    return render(request, "products/connections/sent.html", context)
 
 
 def held_for(user_id: str, key: str) -> list[Post]:

@@ -29,7 +29,7 @@ PUBLIC = {
     *("healthz", "readyz", "metrics"),
 }
 SECRET = "The secret of Alice"
-NAMES_AN_ACCOUNT = {"disconnect", "connection_check", "held"}  # by a key beside the address
+NAMES_AN_ACCOUNT = {"disconnect", "connection_check", "held", "sent"}  # by a key beside the address
 
 
 def routes(resolver: URLResolver | None = None) -> Iterator[URLPattern]:
