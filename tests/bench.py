@@ -1,5 +1,5 @@
-"""`make bench`: what the clock, the weekly plan and the door for machines cost, each beside the
-usual way to do the same. Ratios hold on other machines, times do not.
+"""`make bench`: what the clock, the weekly plan, the door for machines and publishing cost, each
+beside the usual way to do the same. Ratios hold on other machines, times do not.
 
 A made-up production site, with a dynalite of the benchmark's own that keeps all in memory.
 """
@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -27,6 +28,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import django
+import requests
 from croniter import croniter
 from dateutil.rrule import rrulestr
 
@@ -41,6 +43,7 @@ os.environ |= {
     "DATA_DIR": FOLDER.name,
     "DATABASE_URL": f"sqlite:///{FOLDER.name}/django.sqlite3",
     "GITHUB_WEBHOOK_SECRET": "made up",
+    "TOKEN_KEYS": "made up for the benchmark, whose accounts are made up too",
     "SCHEDULE_SHARDS": "1",
     "LOG_LEVEL": "INFO",
 }
@@ -53,15 +56,20 @@ from django.test import RequestFactory
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
 
+from integrations import connections
+from integrations.connections import Account, Grant
 from integrations.sources import github
 from integrations.sources.base import Choice
-from products import following
+from products import following, posting, posts
 from products.tables import Product, ScheduleIndex
 from scheduling.due import run_due_products
+from scheduling.publishing import run_due_posts
+from scheduling.ticks import MOST_PARALLEL
 from scheduling.weekly import WeeklyPlan
 from slothpost_site import dynamo, urls
 from slothpost_site.moments import to_ms
-from tests.builders import NOW, make_plan, make_product
+from tests.builders import NOW, make_plan, make_post, make_product
+from tests.conftest import free_port, serving
 from tests.integrations.recorded import delivery
 from tests.scheduling.test_tick_cost import FAR_OFF, TUESDAY, load, roomy_server, users
 
@@ -417,6 +425,73 @@ def signed(address: str, body: bytes, number: int) -> HttpRequest:
     return factory.post(address, body, "application/json", secure=True)
 
 
+# -- publishing ------------------------------------------------------------------------------------
+
+POSTS = 200
+PUBLISHING_RUNS = 5
+HOOK = "hooks.example"
+POSTED = "Tidewater has a dark theme. https://tidewater.example/"
+
+
+def publishing() -> None:
+    """Approved posts from the index to their outcome, beside their bare calls. Every post is of
+    another account: one account's are spaced as its outlet wants it."""
+    with roomy_server(), receiving() as url:
+        runs = [sent(url, run) for run in range(PUBLISHING_RUNS)]
+    whole, bare = (middle(costs) for costs in zip(*runs, strict=True))
+    table(
+        f"{POSTS} approved posts of as many accounts, due at once, to a webhook on this machine"
+        f" that answers\nat once, beside the bare calls, {MOST_PARALLEL} at a time. Median of"
+        f" {PUBLISHING_RUNS} runs.",
+        ("", "posts a second", "DynamoDB requests a post"),
+        [
+            ("the whole path", f"{POSTS / whole.seconds:,.0f}", f"{whole.requests / POSTS:.1f}"),
+            ("bare HTTP calls", f"{POSTS / bare.seconds:,.0f}", "0.0"),
+            ("    bare calls / whole path", ratio(whole.seconds, bare.seconds), ""),
+        ],
+    )
+
+
+@contextmanager
+def receiving() -> Iterator[str]:
+    """A webhook in a process of its own, so that it takes no time from whoever publishes."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.receiver", str(port)]
+    with contextmanager(serving)(command, port) as url:
+        settings.OPERATOR_HOSTS = {HOOK: url}
+        yield url
+
+
+def sent(url: str, run: int) -> tuple[Cost, Cost]:
+    """What a tick costs that sends so many posts, and the same calls alone."""
+    progress(f"publishing, run {run + 1} of {PUBLISHING_RUNS}")
+    now = NOW + timedelta(hours=run)
+    for number in range(POSTS):
+        approve_one(f"{run}-{number}", now)
+    with measured() as whole:
+        assert run_due_posts(now).done == POSTS
+    body = json.dumps({"text": POSTED}).encode()
+
+    def call(_: int) -> int:
+        with requests.Session() as session:
+            return session.post(url, data=body, timeout=5).status_code
+
+    with measured() as bare, ThreadPoolExecutor(MOST_PARALLEL) as pool:
+        assert set(pool.map(call, range(POSTS))) == {200}
+    return whole, bare
+
+
+def approve_one(user_id: str, now: datetime) -> None:
+    """An approved post of a person's own webhook, due now."""
+    grant = Grant({"url": f"https://{HOOK}/x", "secret": "made up"})
+    account = connections.connect(user_id, "webhook", Account("1", HOOK), grant, now=now)
+    product = make_product(user_id, now=now)
+    posting.choose(product, "webhook", account, now)
+    post = make_post(product, slot_at=now, outlet="webhook", text=POSTED, now=now)
+    posting.bind(post, account)
+    posts.approve(post, seen=posts.text_hash(post), send_at=now, now=now, by="1")
+
+
 def main() -> None:
     # Log lines are made as in production, and shown to nobody.
     logging.getLogger().handlers[0].setStream(StringIO())
@@ -429,6 +504,7 @@ def main() -> None:
     ticks()
     weekly_plan()
     webhook()
+    publishing()
     FOLDER.cleanup()
     say(f"\nTook {time.monotonic() - started:.0f} seconds. Ratios hold elsewhere, times do not.")
 
