@@ -37,11 +37,12 @@ from tests.pages import fields
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # No test leaves the machine: what leads outside leads to a port that nothing listens on.
-for outside in (
+OUTSIDE = (
     *("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API", "ITUNES_LOOKUP"),
     *("X", "X_API", "THREADS", "THREADS_API", "LINKEDIN", "LINKEDIN_API"),
-):
-    setattr(settings, f"{outside}_URL", "http://127.0.0.1:9")
+)
+for service in OUTSIDE:
+    setattr(settings, f"{service}_URL", "http://127.0.0.1:9")
 
 DYNALITE = Path(settings.BASE_DIR) / ".dynamodb/node_modules/dynalite/cli.js"
 

@@ -12,6 +12,7 @@ from django.core.checks import CheckMessage
 from pytest_django import Settings
 
 from slothpost_site import checks
+from tests.conftest import OUTSIDE
 
 # The checks only read the setting, so nothing is surprised by another value.
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")
@@ -43,9 +44,8 @@ def production(settings: Settings) -> Settings:
     settings.DYNAMODB_ENDPOINT_URL = ""
     settings.GITHUB_WEBHOOK_SECRET = settings.VERCEL_CLIENT_SECRET = "a secret"
     settings.TOKEN_KEYS = ["k" * 32]
-    for outside in ("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API"):
-        setattr(settings, f"{outside}_URL", f"https://{outside.lower()}.example")
-    settings.ITUNES_LOOKUP_URL = "https://itunes.example/lookup"
+    for service in OUTSIDE:
+        setattr(settings, f"{service}_URL", f"https://{service.lower()}.example")
     settings.METRICS_TOKEN = "a token"
     settings.EMAIL_HOST = "mail.slothpost.example"
     engine = "django.db.backends.postgresql"
