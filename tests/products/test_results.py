@@ -76,7 +76,7 @@ def test_the_page_says_what_its_numbers_rest_on_and_shows_nobody_elses(
     with_numbers(make_product(str(bob.pk)), 1, likes=77)
     page = words(signed_in(alice).get("/history/results/"))
     shown = " ".join(re.sub("<[^>]*>", " ", page).split())
-    assert "1 post read" in shown
+    assert "from 1 post " in shown
     assert "About the product itself 1 post (too few to go by) 3 2" in shown
     assert "77" not in shown
 
