@@ -204,10 +204,13 @@ def _healthy(now: datetime) -> dict[str, Any]:
     }
 
 
-def mark_working(connection: Connection, now: datetime) -> None:
-    """One real read succeeded. A broken connection stays so: only connecting again mends it.
-    Nothing happens to one that was disconnected meanwhile."""
-    _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None)
+def mark_working(
+    connection: Connection, now: datetime, details: Mapping[str, Any] | None = None
+) -> None:
+    """One real read succeeded, and showed these details if any. A broken connection stays so: only
+    connecting again mends it. Nothing happens to one that was disconnected meanwhile."""
+    seen = {"details": dict(details)} if details else {}
+    _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None, **seen)
 
 
 def mark_trouble(connection: Connection, reason: str, now: datetime) -> None:

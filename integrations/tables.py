@@ -84,6 +84,21 @@ class Connection(Table):
         return self.broken is None
 
 
+class Instance(Table):
+    """What SlothPost is at a Mastodon instance, by its host; `secrets` is encrypted.
+
+    Without `callback_url` the instance knows it no more.
+    """
+
+    class Meta(BaseMeta):
+        table_name = table_name("instances")
+
+    host = UnicodeAttribute(hash_key=True)
+    secrets = UnicodeAttribute()
+    callback_url = UnicodeAttribute(null=True, attr_name="callbackUrl")
+    registered_at = NumberAttribute(attr_name="registeredAt")
+
+
 class ProductDeliveriesIndex(GlobalSecondaryIndex["Delivery"]):
     """What reached this product? Only the items made for one product have `productId`."""
 

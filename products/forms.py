@@ -246,6 +246,17 @@ class BlueskyForm(ConnectForm):
     )
 
 
+class MastodonForm(ConnectForm):
+    """Where a person's account is."""
+
+    instance = forms.CharField(
+        max_length=300,
+        label="Instance",
+        help_text="Its address, such as mastodon.social, or your whole handle.",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+
+
 class WebhookForm(ConnectForm):
     """An https address that posts are sent to. It may be all that it takes to post there, so that
     it is not put into a page again."""
@@ -264,6 +275,7 @@ class WebhookForm(ConnectForm):
 # By the name of the service.
 CONNECT_FORMS: dict[str, type[ConnectForm]] = {
     "bluesky": BlueskyForm,
+    "mastodon": MastodonForm,
     "webhook": WebhookForm,
     "app_store": AppStoreKeyForm,
 }

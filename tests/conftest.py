@@ -24,7 +24,17 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from integrations.providers import CONSENTING, PROVIDERS
-from integrations.standins import app_store, bluesky, github, linkedin, threads, vercel, webhook, x
+from integrations.standins import (
+    app_store,
+    bluesky,
+    github,
+    linkedin,
+    mastodon,
+    threads,
+    vercel,
+    webhook,
+    x,
+)
 from integrations.standins.app_store import AppStoreConnect
 from integrations.standins.github import GitHub
 from integrations.standins.server import StandIns
@@ -143,6 +153,7 @@ OUTLET_SERVICES = {
     "x": x,
     "threads": threads,
     "bluesky": bluesky,
+    "mastodon": mastodon,
     "linkedin": linkedin,
     "webhook": webhook,
 }
@@ -192,6 +203,7 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
 # What is typed to connect an account where there is no consent page, by the name of its outlet.
 TYPED: dict[str, dict[str, str]] = {
     "bluesky": {"handle": bluesky.HANDLE, "password": bluesky.APP_PASSWORD},
+    "mastodon": {"instance": mastodon.HOST},
     "webhook": {"url": webhook.URL},
 }
 

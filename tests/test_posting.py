@@ -33,7 +33,12 @@ def made(page: Page, here: str) -> Product:
     return product
 
 
-ALLOW: dict[str, str] = {"x": "Authorise app", "linkedin": "Allow", "threads": "Allow"}
+ALLOW: dict[str, str] = {
+    "x": "Authorise app",
+    "threads": "Allow",
+    "mastodon": "Authorise",
+    "linkedin": "Allow",
+}
 DENY = "Cancel"
 
 
@@ -92,6 +97,7 @@ def test_a_no_at_the_outlet_connects_nothing(
 ) -> None:
     product = made(page, here)
     press(page, f"Connect {OUTLETS[outlet].label}")
+    TYPE.get(outlet, lambda page: None)(page)
     press(page, DENY)
     expect(page).to_have_url(re.compile(f"/products/{product.product_id}/"))
     expect(page.locator(".messages")).to_contain_text("nothing was connected")
