@@ -42,7 +42,7 @@ def run_due_posts(now: datetime) -> TickReport:
     those that went astray, also a moment ago."""
     gone: list[Post] = []
     with ticks.measured() as report:
-        ticks.hand_out(
+        ticks.work_through(
             report,
             Post,
             WorkIndex.Meta.index_name,
@@ -50,7 +50,7 @@ def run_due_posts(now: datetime) -> TickReport:
             lambda entry: _run_one(entry, gone, now),
         )
         # Here, and not in the threads above: Django's database is asked who owns them.
-        for post in list(gone):  # whoever is still at it may add to it
+        for post in gone:
             if not _tell(post, now):
                 report.done -= 1
                 report.failed += 1

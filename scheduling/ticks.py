@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from threading import Semaphore
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
@@ -24,6 +24,7 @@ KEPT = timedelta(days=30)
 # Seconds for each step: django-q2 ends a task after 50, and what does not fit is due in the next.
 TIME_BUDGET = 11.0
 MOST_PARALLEL = 8
+MOST_HANDED_OUT = 200
 
 
 @dataclass
@@ -97,28 +98,23 @@ def hand_out(
     handle: Callable[[dict[str, Any]], bool],
     *besides: Callable[[], object],
 ) -> None:
-    """`work_through` for work that waits for others: several entries at once, and `besides`. An
-    entry is taken when there is a hand for it, so that none waits in a process that may die.
+    """`work_through` for work that waits for others: several entries at once, and `besides`.
 
     What is not over within the time budget goes on by itself, under the lease that it took.
     """
-    deadline = time.monotonic() + TIME_BUDGET
     due = (
         entry
         for status in shards("active")
         for entry in query_raw(table, index_name, status, until)
     )
-    pool, hands = ThreadPoolExecutor(MOST_PARALLEL), Semaphore(MOST_PARALLEL)
+    pool = ThreadPoolExecutor(MOST_PARALLEL)
     others = [pool.submit(contextvars.copy_context().run, work) for work in besides]
-    runs: list[Future[bool]] = []
-    for entry in due:
-        if not hands.acquire(timeout=max(0, deadline - time.monotonic())):
-            break
-        run = pool.submit(contextvars.copy_context().run, handle, entry)
-        run.add_done_callback(lambda _: hands.release())
-        runs.append(run)
+    runs: list[Future[bool]] = [
+        pool.submit(contextvars.copy_context().run, handle, entry)
+        for entry in islice(due, MOST_HANDED_OUT)
+    ]
     every: list[Future[Any]] = [*runs, *others]
-    wait(every, timeout=max(0, deadline - time.monotonic()))
+    wait(every, timeout=TIME_BUDGET)
     pool.shutdown(wait=False, cancel_futures=True)
     for other in others:
         if other.done() and not other.cancelled():

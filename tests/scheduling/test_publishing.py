@@ -1,11 +1,9 @@
 """The second half of the tick: what was approved goes out once, or its owner is told why not."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from threading import Event
 
 import pytest
 
@@ -16,7 +14,7 @@ from integrations.tables import ChangelogEntry
 from products import catalogue, posts
 from products.states import State
 from products.tables import Post, Product
-from scheduling import plans, publishing, ticks
+from scheduling import plans, publishing
 from scheduling.publishing import run_due_posts
 from slothpost_site.dynamo import change
 from slothpost_site.moments import from_ms, to_ms
@@ -98,31 +96,6 @@ def test_a_text_that_is_not_the_approved_one_returns_to_review() -> None:
     change(post, None, text="Something else.")
     run_due_posts(SLOT)
     assert (reread(post).state, entries(product)) == (State.AWAITING_REVIEW, [])
-
-
-def test_an_outlet_that_does_not_answer_holds_up_no_other(
-    bluesky: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ticks, "TIME_BUDGET", 2.0)
-    slow, quick = make_product(), make_product()
-    answered = Event()
-
-    def publish(approved: Approved, now: datetime) -> Published:
-        answered.wait(20)
-        return bluesky.publish(approved, now)
-
-    OUTLETS["bluesky"] = replace(OUTLETS["bluesky"], publish=publish)
-    stuck = approved_post(slow, slot_at=SLOT - timedelta(minutes=1), outlet="bluesky")
-    for number in range(20):
-        approved_post(quick, slot_at=SLOT - timedelta(seconds=number))
-    assert run_due_posts(SLOT).done == 20
-    assert (len(entries(quick)), reread(stuck).state) == (20, State.PUBLISHING)
-    answered.set()
-    for _ in range(100):
-        if reread(stuck).state == State.PUBLISHED:
-            break
-        time.sleep(0.05)
-    assert [approved.key for approved in bluesky] == [stuck.key]
 
 
 def test_ten_minutes_down_is_sent_late_and_two_hours_down_is_asked() -> None:
