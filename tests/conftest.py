@@ -46,6 +46,9 @@ from tests.pages import fields
 # A slow hash guards real passwords; here it would only make every test wait.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
+# Static files are looked for when they are asked for, not anew for each of the tests' clients.
+settings.WHITENOISE_AUTOREFRESH = True
+
 # No test leaves the machine: what leads outside leads to a port that nothing listens on.
 OUTSIDE = (
     *("GITHUB", "GITHUB_API", "VERCEL", "VERCEL_API", "APP_STORE_API", "ITUNES_LOOKUP"),
@@ -101,8 +104,10 @@ def moto_url() -> Iterator[str]:
 
 
 def use_server(url: str) -> None:
-    settings.DYNAMODB_ENDPOINT_URL = url
-    dynamo.forget_connections()
+    """Have DynamoDB be there. To make a client takes longer than most tests: it is kept."""
+    if url != settings.DYNAMODB_ENDPOINT_URL:
+        settings.DYNAMODB_ENDPOINT_URL = url
+        dynamo.forget_connections()
 
 
 @pytest.fixture(scope="session")
