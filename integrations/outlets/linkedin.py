@@ -112,10 +112,11 @@ def _granted(form: Mapping[str, str], refused: Exception, now: datetime) -> Gran
     found = Fields(answer.body, "")
     tokens = {"token": found.text("access_token"), "refresh_token": found.text("refresh_token", "")}
     expires_at = now + timedelta(seconds=min(found.number("expires_in"), 10**9))
+    # Without a way to renew it nothing can be done but tell its owner when it lapses.
     refresh_at = (
         max(expires_at - RENEWED_BEFORE, now + timedelta(days=1))
         if tokens["refresh_token"]
-        else None
+        else expires_at
     )
     scopes = tuple(re.findall(r"[^ ,]+", found.text("scope", "")))
     return Grant(tokens, expires_at=expires_at, refresh_at=refresh_at, scopes=scopes)

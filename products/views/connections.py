@@ -75,6 +75,12 @@ class Row:
         return self.connection.provider in OUTLETS
 
     @property
+    def lapses(self) -> bool:
+        """Whether it ends at `expires_at`, and nothing but connecting it again prolongs it."""
+        ends, renewed = self.connection.expires_at, self.connection.refresh_at
+        return ends is not None and renewed in (None, ends)
+
+    @property
     def lacks_repositories(self) -> bool:
         """Whether it is a GitHub account at which the app is installed nowhere yet."""
         connection = self.connection

@@ -124,7 +124,7 @@ def test_a_member_is_connected_once_they_were_read(world: World) -> None:
     account = world.connect()
     assert (account.key, account.account_name) == (f"linkedin#{PERSON}", "Sam Sloth")
     assert account.expires_at == to_ms(NOW + timedelta(days=60))
-    assert account.refresh_at is None
+    assert account.refresh_at == account.expires_at  # its owner is told then
     assert account.scopes == ["openid", "profile", "w_member_social"]
     assert world.standins.count("GET", ME) == 1
 
@@ -205,6 +205,13 @@ def test_after_sixty_days_only_its_member_can_renew_it(world: World) -> None:
     assert (mended.key, mended.works) == (account.key, True)
     outlet.publish(approved(mended), world.now)
     assert world.texts() == [TEXT]
+
+
+def test_the_tick_notices_when_a_token_lapses_that_nothing_renews(world: World) -> None:
+    account = world.connect()
+    with pytest.raises(NeedsReconnect):
+        outlet.renew(account, NOW + timedelta(days=60))
+    assert reread(account).broken == outlet.LAPSED
 
 
 def test_an_app_that_gets_refresh_tokens_renews_ahead_and_once(world: World) -> None:
