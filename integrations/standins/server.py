@@ -160,7 +160,8 @@ class StandIns:
         return self
 
     def serve(self) -> None:
-        self._server.serve_forever(poll_interval=0.05)
+        # Whoever stops it waits for the end of an interval: tests do that a thousand times.
+        self._server.serve_forever(poll_interval=0.005)
 
     def stop(self) -> None:
         self._server.shutdown()
