@@ -156,12 +156,12 @@ class StandIns:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def start(self) -> "StandIns":
-        Thread(target=self.serve, daemon=True).start()
+        Thread(target=self.serve, args=(0.005,), daemon=True).start()
         return self
 
-    def serve(self) -> None:
-        # Whoever stops it waits for the end of an interval: tests do that a thousand times.
-        self._server.serve_forever(poll_interval=0.005)
+    def serve(self, interval: float = 0.5) -> None:
+        """Answer until it is stopped, which takes up to an interval, in seconds."""
+        self._server.serve_forever(interval)
 
     def stop(self) -> None:
         self._server.shutdown()
