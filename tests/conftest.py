@@ -105,8 +105,8 @@ def moto_url() -> Iterator[str]:
 
 def use_server(url: str) -> None:
     """Have DynamoDB be there. To make a client takes longer than most tests: it is kept."""
-    if url != settings.DYNAMODB_ENDPOINT_URL:
-        settings.DYNAMODB_ENDPOINT_URL = url
+    settings.DYNAMODB_ENDPOINT_URL = url
+    if dynamo.client().meta.endpoint_url != url:
         dynamo.forget_connections()
 
 
