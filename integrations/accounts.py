@@ -1,5 +1,8 @@
 """What connecting an account takes, the same for sources and outlets."""
 
+import hashlib
+import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +26,14 @@ class Start:
 
     url: str
     kept: Mapping[str, str] = field(default_factory=dict)  # such as PKCE's verifier
+
+
+def pkce() -> tuple[str, dict[str, str]]:
+    """A new secret of a way there and back, and what of it the way there says (RFC 7636)."""
+    verifier = secrets.token_urlsafe(48)
+    challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode()
+    said = {"code_challenge": challenge.rstrip("="), "code_challenge_method": "S256"}
+    return verifier, said
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ class Provider(Protocol):
 class Consenting(Provider, Protocol):
     """A provider that asks the person itself, on a page of its own."""
 
-    def start(self, state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
+    def start(
+        self, state: str, callback_url: str, answer: Mapping[str, str], now: datetime
+    ) -> Start:
         """Where to send the browser. `answer` is what its form asked for before, such as a
         Mastodon instance; empty where it has none. Raises a Failure."""

@@ -8,6 +8,7 @@ import re
 import secrets as random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 from pynamodb.expressions.condition import Condition
 
-from integrations.errors import NeedsReconnect, TryLater
+from integrations.errors import Failure, NeedsReconnect, TryLater
 from integrations.tables import Connection
 from slothpost_site import crypto, dynamo
 from slothpost_site.dynamo import Conflict, change, get, put_new, shard_of
@@ -204,19 +205,34 @@ def _healthy(now: datetime) -> dict[str, Any]:
     }
 
 
-def mark_working(
-    connection: Connection, now: datetime, details: Mapping[str, Any] | None = None
-) -> None:
-    """One real read succeeded, and showed these details if any. A broken connection stays so: only
-    connecting again mends it. Nothing happens to one that was disconnected meanwhile."""
-    seen = {"details": dict(details)} if details else {}
-    _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None, **seen)
+def mark_working(connection: Connection, now: datetime) -> None:
+    """One real read succeeded. A broken connection stays so: only connecting again mends it.
+    Nothing happens to one that was disconnected meanwhile."""
+    _note(connection, checked_at=to_ms(now), trouble=None, trouble_at=None)
+
+
+def keep_details(connection: Connection, details: Mapping[str, Any]) -> None:
+    """What a read showed of the account itself. Nothing happens to one that was disconnected."""
+    _note(connection, details=dict(details))
 
 
 def mark_trouble(connection: Connection, reason: str, now: datetime) -> None:
     """Something failed that may pass by itself. Nothing happens to what was disconnected meanwhile:
     nobody is to be told."""
     _note(connection, trouble=reason, trouble_at=to_ms(now))
+
+
+@contextmanager
+def noted(connection: Connection, now: datetime) -> Iterator[None]:
+    """Let an account's own page tell what failed."""
+    try:
+        yield
+    except NeedsReconnect as failure:
+        mark_broken(connection, failure.reason, now)
+        raise
+    except Failure as failure:
+        mark_trouble(connection, failure.reason, now)
+        raise
 
 
 def _note(connection: Connection, **values: Any) -> None:

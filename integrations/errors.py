@@ -33,6 +33,12 @@ class Failure(Exception):
         self.reason = reason
         self.answer: Answer | None = None
 
+    def said(self, name: str) -> str:
+        """The text that the answer has under this name, on one line, or ""."""
+        body = self.answer.body if self.answer else None
+        value = body.get(name) if isinstance(body, dict) else None
+        return " ".join(value.split()) if isinstance(value, str) else ""
+
 
 class Refused(Failure):
     """It will not, as things are: repeating it changes nothing. Nothing was sent."""

@@ -179,6 +179,10 @@ PUBLIC_FORMS: dict[str, type[RepositoryForm | VercelProjectForm | AppForm]] = {
 }
 
 
+# Of a field for what is spelled in one way only.
+NO_WORDS = {"autocapitalize": "none", "spellcheck": "false"}
+
+
 class ConnectForm(forms.Form):
     """What a service has to be told before an account can be connected there."""
 
@@ -229,7 +233,7 @@ class BlueskyForm(ConnectForm):
         max_length=300,
         label="Handle",
         help_text="Such as name.bsky.social.",
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs=NO_WORDS),
     )
     password = forms.CharField(
         max_length=200,
@@ -242,7 +246,7 @@ class BlueskyForm(ConnectForm):
         max_length=300,
         label="Server",
         help_text="Only if the account is not at Bluesky's own.",
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs=NO_WORDS),
     )
 
 
@@ -253,7 +257,7 @@ class MastodonForm(ConnectForm):
         max_length=300,
         label="Instance",
         help_text="Its address, such as mastodon.social, or your whole handle.",
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs=NO_WORDS),
     )
 
 

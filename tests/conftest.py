@@ -23,18 +23,9 @@ from playwright.sync_api import Page, sync_playwright
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from integrations.outlets import OUTLETS
 from integrations.providers import CONSENTING, PROVIDERS
-from integrations.standins import (
-    app_store,
-    bluesky,
-    github,
-    linkedin,
-    mastodon,
-    threads,
-    vercel,
-    webhook,
-    x,
-)
+from integrations.standins import SERVICES, app_store, bluesky, github, mastodon, vercel, webhook
 from integrations.standins.app_store import AppStoreConnect
 from integrations.standins.github import GitHub
 from integrations.standins.server import StandIns
@@ -154,13 +145,11 @@ def either_store(request: pytest.FixtureRequest, _tables: str) -> Iterator[str]:
 # -- the services of others, played on this machine -----------------------------------------------
 
 
+# By the names of the outlets whose posts go there.
 OUTLET_SERVICES = {
-    "x": x,
-    "threads": threads,
-    "bluesky": bluesky,
-    "mastodon": mastodon,
-    "linkedin": linkedin,
-    "webhook": webhook,
+    name: service
+    for service in SERVICES
+    if (name := service.__name__.rpartition(".")[2]) in OUTLETS
 }
 
 
@@ -194,7 +183,7 @@ def outside(standin_keys: Path, settings: Settings) -> Iterator[Outside]:
     )
     settings.SITE_URL = standins.site_url
     hosts: dict[str, str] = {}
-    for service in (github, vercel, app_store, *OUTLET_SERVICES.values()):
+    for service in SERVICES:
         for name, value in service.settings_for(standins).items():
             if name == "OPERATOR_HOSTS":
                 hosts |= json.loads(value)
@@ -219,7 +208,7 @@ def connected_to(outside: Outside, name: str, user_id: str, now: datetime) -> Co
     if name not in CONSENTING:
         return provider.finish(user_id, TYPED[name], {}, now).connection
     callback = f"{outside.standins.site_url}/connections/{provider.PATH}/callback/"
-    begun = CONSENTING[name].start("a-state", callback, TYPED.get(name, {}))
+    begun = CONSENTING[name].start("a-state", callback, TYPED.get(name, {}), now)
     shown = fields(requests.get(begun.url, timeout=5))
     asked = {key: values[0] for key, values in parse_qs(urlsplit(begun.url).query).items()}
     form = {**asked, **{key: values[0] for key, values in shown.items()}, "answer": "allow"}

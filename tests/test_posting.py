@@ -102,3 +102,14 @@ def test_a_no_at_the_outlet_connects_nothing(
     expect(page).to_have_url(re.compile(f"/products/{product.product_id}/"))
     expect(page.locator(".messages")).to_contain_text("nothing was connected")
     assert posting.key_of(reread(product), outlet) == ""
+
+
+def test_no_account_name_is_too_long_for_a_phone(page: Page, here: str, outside: Outside) -> None:
+    product = made(page, here)
+    press(page, "Connect Webhook")
+    page.locator("[name=url]").fill(TYPED["webhook"]["url"])
+    page.locator("[name=name]").fill(f"<script> שלום {'W' * 80}")
+    press(page, "Connect")
+    for path in (f"products/{product.product_id}/", "connections/", "history/results/"):
+        page.goto(f"{here}/{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

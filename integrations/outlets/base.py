@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+import regex
+
 if TYPE_CHECKING:
     from integrations.tables import Connection
 
@@ -70,6 +72,36 @@ class Price:
 
 def whole(text: str) -> list[Piece]:
     return [Piece(text)]
+
+
+def marked(
+    text: str, pattern: "regex.Pattern[str]", piece: "Callable[[regex.Match[str]], Piece | None]"
+) -> list[Piece]:
+    """The pieces of a text: what a pattern finds as `piece` has it, where it is not None, and the
+    plain text between."""
+    found, done = [], 0
+    for mark in pattern.finditer(text):
+        if special := piece(mark):
+            found += [Piece(text[done : mark.start()]), special]
+            done = mark.end()
+    return [each for each in (*found, Piece(text[done:])) if each.text]
+
+
+def counted(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+    """The numbers that somebody else's JSON gives, by our names for theirs; what is none is not."""
+    return {
+        ours: value
+        for ours, theirs in names.items()
+        if type(value := body.get(theirs)) is int and value >= 0
+    }
+
+
+# When numbers are asked for that cost nothing, after publishing.
+EVER_MORE_SELDOM = (
+    timedelta(hours=1),
+    timedelta(hours=6),
+    *(timedelta(days=days) for days in (1, 3, 7, 30)),
+)
 
 
 @dataclass(frozen=True)

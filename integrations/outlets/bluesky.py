@@ -5,16 +5,22 @@ the answers. https://docs.bsky.app/docs/api/com-atproto-repo-put-record
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 
 from integrations.addresses import api_at
 from integrations.errors import Failure, Refused, TryLater, Unknown
-from integrations.outlets.base import Approved, Outlet, Published, Sent
+from integrations.outlets.base import (
+    EVER_MORE_SELDOM,
+    Approved,
+    Outlet,
+    Published,
+    Sent,
+    counted,
+)
 from integrations.outlets.bluesky_account import (
     LABEL,
     NAME,
@@ -182,15 +188,7 @@ def _numbers(uris: list[str], now: datetime) -> dict[str, dict[str, int]]:
     with understood(now):
         body = api.ask("GET", "/xrpc/app.bsky.feed.getPosts", now=now, params={"uris": uris}).body
         Fields(body, "").each("posts")  # it is a list of objects
-    return {str(post.get("uri")): _counted(post) for post in body.get("posts") or []}
-
-
-def _counted(post: Mapping[str, Any]) -> dict[str, int]:
-    return {
-        ours: value
-        for ours, theirs in NUMBERS.items()
-        if type(value := post.get(theirs)) is int and value >= 0
-    }
+    return {str(post.get("uri")): counted(post, NUMBERS) for post in body.get("posts") or []}
 
 
 OUTLET = Outlet(
@@ -205,12 +203,5 @@ OUTLET = Outlet(
     pieces=pieces,
     per_minute=20,
     numbers=numbers,
-    numbers_after=(
-        timedelta(hours=1),
-        timedelta(hours=6),
-        timedelta(days=1),
-        timedelta(days=3),
-        timedelta(days=7),
-        timedelta(days=30),
-    ),
+    numbers_after=EVER_MORE_SELDOM,
 )

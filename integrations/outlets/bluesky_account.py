@@ -205,13 +205,7 @@ def _renewed(kept: dict[str, str], details: Mapping[str, Any], now: datetime) ->
 
 def error_of(failure: Failure) -> str:
     """Bluesky's name for what is wrong, or ""."""
-    return _in_body(failure, "error")
-
-
-def _in_body(failure: Failure, name: str) -> str:
-    body = failure.answer.body if failure.answer else None
-    value = body.get(name) if isinstance(body, dict) else None
-    return value if isinstance(value, str) else ""
+    return failure.said("error")
 
 
 def _status(failure: Failure) -> int:
@@ -238,7 +232,7 @@ def understood(now: datetime) -> Iterator[None]:
 
 def _in_its_terms(failure: Failure, now: datetime) -> Failure:
     """https://atproto.com/specs/xrpc#error-responses"""
-    error, words = error_of(failure), " ".join(_in_body(failure, "message").split())
+    error, words = error_of(failure), failure.said("message")
     known = failure
     if error in STOPPED:
         known = NeedsReconnect(STOPPED[error])
@@ -269,17 +263,9 @@ def _wait(failure: Failure, now: datetime) -> timedelta:
 
 
 def check(connection: Connection, now: datetime) -> None:
-    try:
-        with understood(now):
-            _require_active(
-                Fields(ask(connection, "GET", "com.atproto.server.getSession", now).body, "")
-            )
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
+    with connections.noted(connection, now), understood(now):
+        session = ask(connection, "GET", "com.atproto.server.getSession", now)
+        _require_active(Fields(session.body, ""))
     connections.mark_working(connection, now)
 
 

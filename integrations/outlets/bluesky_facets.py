@@ -9,7 +9,7 @@ from typing import Any
 
 import regex
 
-from integrations.outlets.base import Piece
+from integrations.outlets.base import Piece, marked
 from integrations.outlets.entities import LINK_TAIL
 
 _TLDS = frozenset(
@@ -34,13 +34,7 @@ LONGEST_HANDLE = 253
 def pieces(text: str) -> list[Piece]:
     """The text with what will link. A domain links without `https://` where its end is one of
     the Internet's."""
-    found, done = [], 0
-    for mark in _MARKED.finditer(text):
-        piece = _piece(mark)
-        if piece is not None:
-            found += [Piece(text[done : mark.start()]), piece]
-            done = mark.end()
-    return [piece for piece in (*found, Piece(text[done:])) if piece.text]
+    return marked(text, _MARKED, _piece)
 
 
 def _piece(mark: "regex.Match[str]") -> Piece | None:

@@ -56,7 +56,7 @@ def is_configured() -> bool:
 # https://learn.microsoft.com/en-us/linkedin/shared/authentication/authorization-code-flow
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
     query = {
         "response_type": "code",
         "client_id": settings.LINKEDIN_CLIENT_ID,
@@ -103,9 +103,7 @@ def _granted(form: Mapping[str, str], refused: Exception, now: datetime) -> Gran
     except (Refused, NeedsReconnect) as failure:
         if failure.answer is None:  # it never came to an answer
             raise
-        body = failure.answer.body
-        error = body.get("error") if isinstance(body, dict) else None
-        if error in ("invalid_request", "invalid_grant", "invalid_redirect_uri"):
+        if failure.said("error") in ("invalid_request", "invalid_grant", "invalid_redirect_uri"):
             raise refused from failure
         logger.error("no token was handed out", extra={"service": LABEL})
         raise TryLater(OPERATORS_FAULT) from failure
@@ -131,15 +129,8 @@ def _who(answer: Answer) -> Account:
 
 
 def check(connection: Connection, now: datetime) -> None:
-    try:
-        with _understood(now):
-            _who(_ask(connection, "GET", "/v2/userinfo", now))
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
+    with connections.noted(connection, now), _understood(now):
+        _who(_ask(connection, "GET", "/v2/userinfo", now))
     connections.mark_working(connection, now)
 
 
@@ -236,9 +227,7 @@ def _in_its_terms(failure: Failure, now: datetime) -> Failure:
 
 def _words(failure: Failure) -> str:
     """LinkedIn's own sentence about what it refuses, or ""."""
-    body = failure.answer.body if failure.answer else None
-    words = body.get("message") if isinstance(body, dict) else None
-    return trimmed(" ".join(words.split()), 200) if isinstance(words, str) else ""
+    return trimmed(failure.said("message"), 200)
 
 
 def _until_midnight(now: datetime) -> timedelta:

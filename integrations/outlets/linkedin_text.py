@@ -5,7 +5,7 @@ https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares
 
 import regex
 
-from integrations.outlets.base import Piece
+from integrations.outlets.base import Piece, marked
 
 _RESERVED = regex.compile(r"[\\|{}@\[\]()<>#*_~]")
 _MARKED = regex.compile(
@@ -16,12 +16,9 @@ _MARKED = regex.compile(
 
 
 def pieces(text: str) -> list[Piece]:
-    found, done = [], 0
-    for mark in _MARKED.finditer(text):
-        found.append(Piece(text[done : mark.start()]))
-        found.append(Piece(mark[0], "link", mark[0]) if mark["link"] else Piece(mark[0], "tag"))
-        done = mark.end()
-    return [piece for piece in (*found, Piece(text[done:])) if piece.text]
+    return marked(
+        text, _MARKED, lambda m: Piece(m[0], "link", m[0]) if m["link"] else Piece(m[0], "tag")
+    )
 
 
 def commentary(text: str) -> str:

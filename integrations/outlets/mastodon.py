@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from integrations.errors import NotFound, Refused, TryLater, Unknown
-from integrations.outlets.base import Approved, Outlet, Published, Sent
+from integrations.outlets.base import (
+    EVER_MORE_SELDOM,
+    Approved,
+    Outlet,
+    Published,
+    Sent,
+    counted,
+)
 from integrations.outlets.mastodon_account import (
     LABEL,
     LIMIT,
@@ -139,11 +146,7 @@ def _numbers(account: Connection, number: str, now: datetime) -> dict[str, int]:
         return {}
     if not isinstance(body, Mapping):
         raise TryLater(f"{host_at(account)} answered with something that is no answer.")
-    return {
-        ours: value
-        for ours, theirs in NUMBERS.items()
-        if type(value := body.get(theirs)) is int and value >= 0
-    }
+    return counted(body, NUMBERS)
 
 
 OUTLET = Outlet(
@@ -159,12 +162,5 @@ OUTLET = Outlet(
     pieces=pieces,
     per_minute=10,
     numbers=numbers,
-    numbers_after=(
-        timedelta(hours=1),
-        timedelta(hours=6),
-        timedelta(days=1),
-        timedelta(days=3),
-        timedelta(days=7),
-        timedelta(days=30),
-    ),
+    numbers_after=EVER_MORE_SELDOM,
 )

@@ -3,10 +3,7 @@
 https://docs.joinmastodon.org/client/authorized/
 """
 
-import base64
-import hashlib
 import logging
-import secrets as random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,10 +11,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.utils import timezone
 
 from integrations import connections
-from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
+from integrations.accounts import Cancelled, ExpiredLink, Finish, Start, pkce
 from integrations.addresses import api_at, host_of
 from integrations.api import LONGEST_WAIT, Api, wait_of
 from integrations.connections import Account, Grant
@@ -123,20 +119,18 @@ def _forget(host: str, client: Mapping[str, str]) -> None:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
-    host, now = host_of(answer.get("instance", "")), timezone.now()
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
+    host = host_of(answer.get("instance", ""))
     with understood(host, now):
         client = _client(host, callback_url, now)
-    verifier = random.token_urlsafe(48)
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    verifier, said = pkce()
     query = {
         "response_type": "code",
         "client_id": client["client_id"],
         "redirect_uri": callback_url,
         "scope": client["scopes"],
         "state": state,
-        "code_challenge": challenge.decode().rstrip("="),  # older ones pay no heed to it
-        "code_challenge_method": "S256",
+        **said,  # older ones pay no heed to it
     }
     address = f"{api_of(host).base}/oauth/authorize?{urlencode(query)}"
     return Start(address, {"verifier": verifier, "instance": host})
@@ -175,7 +169,7 @@ def _granted(host: str, code: str, kept: Mapping[str, str], now: datetime) -> Gr
     except (Refused, NeedsReconnect) as failure:
         if failure.answer is None:  # it never came to an answer
             raise
-        if _in_body(failure, "error") == "invalid_client":
+        if failure.said("error") == "invalid_client":
             _forget(host, client)
         late = f"{host}'s answer was too old, or used before: please start again."
         raise ExpiredLink(late) from failure
@@ -224,17 +218,10 @@ def limit_of(connection: Connection) -> int:
 def check(connection: Connection, now: datetime) -> None:
     """Read the account, and what its instance takes."""
     host = host_at(connection)
-    try:
-        token = connections.secrets_of(connection)["token"]
-        with understood(host, now):
-            account = _account(host, token, now)
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
-    connections.mark_working(connection, now, account.details)
+    with connections.noted(connection, now), understood(host, now):
+        account = _account(host, connections.secrets_of(connection)["token"], now)
+    connections.mark_working(connection, now)
+    connections.keep_details(connection, account.details)
 
 
 def renew(connection: Connection, now: datetime) -> None:
@@ -321,14 +308,8 @@ def _in_its_terms(failure: Failure, host: str, now: datetime) -> Failure:
 
 def _words(failure: Failure) -> str:
     """The instance's own sentence about what it refuses, or ""."""
-    said = _in_body(failure, "error_description") or _in_body(failure, "error")
-    return trimmed(" ".join(UNPRINTABLE.sub("", said).split()), 200)
-
-
-def _in_body(failure: Failure, name: str) -> str:
-    body = failure.answer.body if failure.answer else None
-    value = body.get(name) if isinstance(body, dict) else None
-    return value if isinstance(value, str) else ""
+    said = failure.said("error_description") or failure.said("error")
+    return trimmed(UNPRINTABLE.sub("", said), 200)
 
 
 def _wait(answer: Answer, now: datetime) -> timedelta:

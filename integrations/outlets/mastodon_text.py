@@ -7,7 +7,7 @@ import html
 
 import regex
 
-from integrations.outlets.base import Piece
+from integrations.outlets.base import Piece, marked
 from integrations.outlets.entities import HOST_CHARACTER, LINK_TAIL, grapheme_count
 
 LINK_LENGTH = 23  # `characters_reserved_per_url`, which no instance has any other way
@@ -33,12 +33,7 @@ def count(text: str) -> int:
 
 
 def pieces(text: str) -> list[Piece]:
-    found, done = [], 0
-    for mark in _MARKED.finditer(text):
-        found.append(Piece(text[done : mark.start()]))
-        found.append(_piece(mark))
-        done = mark.end()
-    return [piece for piece in (*found, Piece(text[done:])) if piece.text]
+    return marked(text, _MARKED, _piece)
 
 
 def _piece(mark: "regex.Match[str]") -> Piece:

@@ -6,13 +6,12 @@ https://developers.facebook.com/docs/threads/posts
 """
 
 import hashlib
-import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater, Unknown
-from integrations.outlets.base import Approved, Outlet, Published, Sent
+from integrations.outlets.base import EVER_MORE_SELDOM, Approved, Outlet, Published, Sent
 from integrations.outlets.threads_account import (
     LABEL,
     NAME,
@@ -46,7 +45,8 @@ __all__ = [
     "start",
 ]
 
-WAITS = (0.0, 0.5, 1.0, 2.0, 4.0)  # seconds before each look at a container
+PREPARING = "Threads is still preparing the post."
+GONE = ("ERROR", "EXPIRED")  # nothing of such a container is out, nor ever will be
 STUCK = timedelta(minutes=10)  # a container that is not to be had after that is given up
 MOST_SHOWN = 50  # posts that are looked through
 NUMBERS = ("views", "likes", "replies", "reposts", "quotes", "shares")
@@ -56,29 +56,29 @@ NUMBERS = ("views", "likes", "replies", "reposts", "quotes", "shares")
 
 
 def publish(approved: Approved, now: datetime) -> Published:
-    """Make a container, or go on with the one that an earlier attempt made, and publish it as soon
-    as it is ready. Its status is read before each try: what is out is never published again."""
+    """Make a container, or go on with the one that an earlier attempt made, and publish it once it
+    is ready: one that is not yet is looked at again by the next attempt. Its status is read before
+    each try: what is out is never published again."""
     account = approved.account
     if account is None:
         raise Refused("Connect a Threads account first.")
-    container = _kept(approved, account)
-    is_new = container is None
-    container = container or _begun(approved, account, now)
-    for wait in WAITS:
-        time.sleep(wait)
-        status, words = _status(account, container["container"], now)
+    kept = _kept(approved, account)
+    if kept is not None:
+        status, _ = _status(account, kept["container"], now)
         if status == "PUBLISHED":
             return _look(approved, account, now)
-        if status in ("ERROR", "EXPIRED"):  # nothing of it is out, nor ever will be
-            if is_new:
-                raise Refused(f"Threads could not make a post of it: “{words or status}”")
-            container, is_new = _begun(approved, account, now), True
-        elif status == "FINISHED":
-            if number := _put_out(account, container["container"], now):
-                return _published(account, number, now)
-            if datetime.fromisoformat(container["at"]) + STUCK < now:
-                container, is_new = _begun(approved, account, now), True
-    raise TryLater("Threads is still preparing the post.", timedelta(seconds=30))
+        if status == "FINISHED" and (number := _put_out(account, kept["container"], now)):
+            return _published(account, number, now)
+        is_stuck = status == "FINISHED" and datetime.fromisoformat(kept["at"]) + STUCK < now
+        if not is_stuck and status not in GONE:
+            raise TryLater(PREPARING)
+    made = _begun(approved, account, now)
+    status, words = _status(account, made["container"], now)
+    if status in GONE:
+        raise Refused(f"Threads could not make a post of it: “{words or status}”")
+    if status == "FINISHED" and (number := _put_out(account, made["container"], now)):
+        return _published(account, number, now)
+    raise TryLater(PREPARING)
 
 
 def _kept(approved: Approved, account: Connection) -> Mapping[str, Any] | None:
@@ -220,12 +220,5 @@ OUTLET = Outlet(
     pieces=pieces,
     per_minute=5,
     numbers=numbers,
-    numbers_after=(
-        timedelta(hours=1),
-        timedelta(hours=6),
-        timedelta(days=1),
-        timedelta(days=3),
-        timedelta(days=7),
-        timedelta(days=30),
-    ),
+    numbers_after=EVER_MORE_SELDOM,
 )

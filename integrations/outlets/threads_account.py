@@ -45,7 +45,7 @@ def is_configured() -> bool:
 # https://developers.facebook.com/docs/threads/get-started/get-access-tokens-and-permissions
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
     query = {
         "client_id": settings.THREADS_CLIENT_ID,
         "redirect_uri": callback_url,
@@ -144,17 +144,13 @@ def _account(answer: Answer) -> Account:
 
 
 def check(connection: Connection, now: datetime) -> None:
-    try:
-        with understood(now):
+    with connections.noted(connection, now), understood(now):
+        try:
             _account(ask(connection, "GET", "/v1.0/me", now, params=WHO))
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        if code_of(failure) == NOT_THERE:
-            raise lost(connection, now) from failure
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
+        except Refused as failure:
+            if code_of(failure) == NOT_THERE:
+                raise NeedsReconnect(LOST) from failure
+            raise
     connections.mark_working(connection, now)
 
 

@@ -5,7 +5,7 @@ https://developers.facebook.com/docs/threads/posts
 
 import regex
 
-from integrations.outlets.base import Piece
+from integrations.outlets.base import Piece, marked
 from integrations.outlets.entities import EMOJI, HOST_CHARACTER, LINK_TAIL
 
 MOST_LINKS = 5  # different ones
@@ -33,17 +33,13 @@ def objection(text: str) -> str:
 
 def pieces(text: str) -> list[Piece]:
     """Only the first tag is a topic: a post on Threads has one."""
-    found, done, has_topic = [], 0, False
-    for mark in _MARKED.finditer(text):
-        if mark["tag"] and has_topic:
-            continue
-        found.append(Piece(text[done : mark.start()]))
-        found.append(_piece(mark))
-        done, has_topic = mark.end(), has_topic or bool(mark["tag"])
-    return [piece for piece in (*found, Piece(text[done:])) if piece.text]
+    topic = next((mark.start() for mark in _MARKED.finditer(text) if mark["tag"]), None)
 
+    def piece(mark: "regex.Match[str]") -> Piece | None:
+        if mark["link"]:
+            return Piece(mark[0], "link", mark[0])
+        if mark["mention"]:
+            return Piece(mark[0], "mention")
+        return Piece(mark[0], "tag") if mark.start() == topic else None
 
-def _piece(mark: "regex.Match[str]") -> Piece:
-    if mark["link"]:
-        return Piece(mark[0], "link", mark[0])
-    return Piece(mark[0], "tag" if mark["tag"] else "mention")
+    return marked(text, _MARKED, piece)

@@ -88,15 +88,9 @@ def _ping(url: str, secret: str, now: datetime) -> None:
 
 def check(connection: Connection, now: datetime) -> None:
     """One more ping: there is nothing to read at an address that only takes."""
-    try:
+    with connections.noted(connection, now):
         kept = connections.secrets_of(connection)
         _ping(kept["url"], kept["secret"], now)
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
     connections.mark_working(connection, now)
 
 

@@ -3,10 +3,7 @@
 https://docs.x.com/fundamentals/authentication/oauth-2-0/authorization-code
 """
 
-import base64
-import hashlib
 import logging
-import secrets as random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -17,7 +14,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from integrations import connections
-from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
+from integrations.accounts import Cancelled, ExpiredLink, Finish, Start, pkce
 from integrations.api import Api, wait_of
 from integrations.connections import Account, Grant
 from integrations.errors import Answer, Failure, NeedsReconnect, Refused, TryLater, Unknown
@@ -44,17 +41,15 @@ def is_configured() -> bool:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
-    verifier = random.token_urlsafe(48)
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
+    verifier, said = pkce()
     query = {
         "response_type": "code",
         "client_id": settings.X_CLIENT_ID,
         "redirect_uri": callback_url,
         "scope": SCOPES,
         "state": state,
-        "code_challenge": challenge.decode().rstrip("="),
-        "code_challenge_method": "S256",
+        **said,
     }
     address = f"{settings.X_URL}/i/oauth2/authorize?{urlencode(query)}"
     return Start(address, {"verifier": verifier})
@@ -113,15 +108,8 @@ def _who(answer: Answer) -> Account:
 
 
 def check(connection: Connection, now: datetime) -> None:
-    try:
-        with understood(now):
-            _who(ask(connection, "GET", "/2/users/me", now))
-    except NeedsReconnect as failure:
-        connections.mark_broken(connection, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(connection, failure.reason, now)
-        raise
+    with connections.noted(connection, now), understood(now):
+        _who(ask(connection, "GET", "/2/users/me", now))
     connections.mark_working(connection, now)
 
 

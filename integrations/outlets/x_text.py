@@ -4,7 +4,7 @@ import unicodedata
 
 import regex
 
-from integrations.outlets.base import Piece
+from integrations.outlets.base import Piece, marked
 from integrations.outlets.x_length import links
 from integrations.sources.base import UNPRINTABLE
 
@@ -34,12 +34,7 @@ def pieces(text: str) -> list[Piece]:
 
 def _marked(text: str) -> list[Piece]:
     """A stretch without links, in plain text, tags and mentions."""
-    found, done = [], 0
-    for mark in _MARKED.finditer(text):
-        found.append(Piece(text[done : mark.start()]))
-        found.append(Piece(mark[0], "tag" if mark["tag"] else "mention"))
-        done = mark.end()
-    return [piece for piece in (*found, Piece(text[done:])) if piece.text]
+    return marked(text, _MARKED, lambda m: Piece(m[0], "tag" if m["tag"] else "mention"))
 
 
 def as_read(text: str, *, with_links: bool) -> str:

@@ -174,7 +174,7 @@ def _set_out(
 ) -> HttpResponse:
     """Send the browser to where the service asks the person. Raises a Failure."""
     state = secrets.token_urlsafe(32)
-    start = found.start(state, _callback_url(found), answer)
+    start = found.start(state, _callback_url(found), answer, timezone.now())
     _begin(request, found, state, start.kept, product)
     if answer:  # a host that a person named: no browser lets a form lead to just any
         host = urlsplit(start.url).netloc

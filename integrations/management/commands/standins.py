@@ -5,22 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from integrations.standins import (
-    app_store,
-    bluesky,
-    github,
-    linkedin,
-    mastodon,
-    threads,
-    vercel,
-    webhook,
-    x,
-)
+from integrations.standins import SERVICES
 from integrations.standins.server import StandIns
-
-# Each has `add_to(standins, keys)`, `settings_for(standins)` and REAL_WHEN_SET: the setting that
-# says that the real service is meant.
-SERVICES = (github, vercel, app_store, x, threads, bluesky, mastodon, linkedin, webhook)
 
 
 class Command(BaseCommand):

@@ -5,12 +5,8 @@ installation holds the app's own token, which reads. Both are connections.
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
 """
 
-import base64
-import hashlib
 import logging
-import secrets as random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -20,7 +16,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from integrations import connections
-from integrations.accounts import Cancelled, ExpiredLink, Finish, Start
+from integrations.accounts import Cancelled, ExpiredLink, Finish, Start, pkce
 from integrations.connections import Account, Grant
 from integrations.errors import Failure, NeedsReconnect, NotFound, Refused, TryLater
 from integrations.sources.base import Choice, Fields, choices_of
@@ -60,15 +56,13 @@ def is_configured() -> bool:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
-    verifier = random.token_urlsafe(48)
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
+    verifier, said = pkce()
     query = {
         "client_id": settings.GITHUB_CLIENT_ID,
         "redirect_uri": callback_url,
         "state": state,
-        "code_challenge": challenge.decode().rstrip("="),
-        "code_challenge_method": "S256",
+        **said,
     }
     address = f"{settings.GITHUB_URL}/login/oauth/authorize?{urlencode(query)}"
     return Start(address, {"verifier": verifier})
@@ -94,7 +88,7 @@ def finish(
         account = connections.connect(user_id, NAME, who, grant, now=now)
     else:
         account = _returned(user_id, answer)
-        with _noted(account, now):
+        with connections.noted(account, now):
             installations = _installations(user_token(account, now), now)
         _must_show(installations, answer)
     _connect_installations(account, installations, now)
@@ -405,7 +399,7 @@ def choices(user_id: str, now: datetime) -> list[Choice]:
 @understood()
 def _choices_of(account: Connection, now: datetime) -> list[Choice]:
     found = []
-    with _noted(account, now):
+    with connections.noted(account, now):
         token = user_token(account, now)
         for installation in _connect_installations(account, _installations(token, now), now):
             if not installation.works:
@@ -435,7 +429,7 @@ def check(connection: Connection, now: datetime) -> None:
     if _is_installation(connection):
         _check_installation(connection, now)
     else:
-        with _noted(connection, now):
+        with connections.noted(connection, now):
             _read_account(user_token(connection, now), now)
     connections.mark_working(connection, now)
 
@@ -455,25 +449,12 @@ def _check_installation(installation: Connection, now: datetime) -> None:
 
 def _listed(account: Connection, installation: Connection, now: datetime) -> list[Fields]:
     """The installation as an account lists it, if it does."""
-    with _noted(account, now):
+    with connections.noted(account, now):
         return [
             found
             for found in _installations(user_token(account, now), now)
             if installation_key(found.number("id")) == installation.key
         ]
-
-
-@contextmanager
-def _noted(account: Connection, now: datetime) -> Iterator[None]:
-    """Let an account's own page tell what failed."""
-    try:
-        yield
-    except NeedsReconnect as failure:
-        connections.mark_broken(account, failure.reason, now)
-        raise
-    except Failure as failure:
-        connections.mark_trouble(account, failure.reason, now)
-        raise
 
 
 def disconnect(connection: Connection, now: datetime) -> str:

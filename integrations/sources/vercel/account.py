@@ -43,7 +43,7 @@ def is_configured() -> bool:
 # -- connecting ------------------------------------------------------------------------------------
 
 
-def start(state: str, callback_url: str, answer: Mapping[str, str]) -> Start:
+def start(state: str, callback_url: str, answer: Mapping[str, str], now: datetime) -> Start:
     """The way back is fixed in the Integration Console, so `callback_url` does not travel."""
     slug = settings.VERCEL_INTEGRATION_SLUG
     return Start(f"{settings.VERCEL_URL}/integrations/{slug}/new?{urlencode({'state': state})}")

@@ -40,7 +40,7 @@ def callback(outside: Outside) -> str:
 
 
 def come_back(outside: Outside, now: datetime, user: str = "1", **answer: str) -> Finish:
-    start = source.start("state-1", callback(outside), {})
+    start = source.start("state-1", callback(outside), {}, now)
     kept = {**start.kept, "callback_url": callback(outside), "state": "state-2"}
     return source.finish(user, answer, kept, now)
 

@@ -47,7 +47,7 @@ class World:
 
     def consent(self, answer: str = "allow", member: str = PERSON) -> dict[str, str]:
         """What the browser comes back with."""
-        begun = outlet.start("a-state", self.callback, {})
+        begun = outlet.start("a-state", self.callback, {}, self.now)
         requests.get(begun.url, timeout=5).raise_for_status()
         asked = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
         form = {**asked, "member": member, "answer": answer}
@@ -185,7 +185,7 @@ def test_it_is_offered_where_the_operator_has_set_it_up(settings: Settings) -> N
 
 
 def test_a_consent_page_refuses_what_linkedin_would(world: World) -> None:
-    good = urlsplit(outlet.start("a-state", world.callback, {}).url)
+    good = urlsplit(outlet.start("a-state", world.callback, {}, world.now).url)
     query = {name: values[0] for name, values in parse_qs(good.query).items()}
     for wrong in ({"redirect_uri": "https://evil.example/"}, {"client_id": "another"}):
         url = good._replace(query=urlencode({**query, **wrong})).geturl()

@@ -52,7 +52,7 @@ class World:
         return f"{self.standins.site_url}/connections/mastodon/callback/"
 
     def start(self, instance: str = HOST) -> Start:
-        return outlet.start("a-state", self.callback, {"instance": instance})
+        return outlet.start("a-state", self.callback, {"instance": instance}, self.now)
 
     def consent(self, begun: Start, answer: str = "allow") -> dict[str, str]:
         """What the browser comes back with."""

@@ -47,7 +47,7 @@ class World:
 
     def consent(self, answer: str = "allow", username: str = PERSON) -> dict[str, str]:
         """What the browser comes back with."""
-        begun = outlet.start("a-state", self.callback, {})
+        begun = outlet.start("a-state", self.callback, {}, self.now)
         requests.get(begun.url, timeout=5).raise_for_status()
         asked = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
         form = {**asked, "username": username, "answer": answer}
@@ -115,13 +115,12 @@ class World:
 
 
 @pytest.fixture
-def world(store: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(store: str, settings: Settings) -> Iterator[World]:
     standins = StandIns(site_url="http://127.0.0.1:9").start()
     found = World(standins, standin.add_to(standins, settings.DATA_DIR))
     found.threads.clock = lambda: found.now
     for name, value in standin.settings_for(standins).items():
         setattr(settings, name, value)
-    monkeypatch.setattr(outlet, "WAITS", (0.0, 0.01, 0.01))  # the clock stands still anyway
     yield found
     standins.stop()
 
@@ -251,7 +250,7 @@ def test_a_container_that_is_not_ready_is_waited_for(world: World, account: Conn
     world.threads.takes = timedelta(seconds=90)
     with pytest.raises(TryLater) as waiting:
         outlet.publish(world.approved(account), world.now)
-    assert waiting.value.after == timedelta(seconds=30)
+    assert waiting.value.after is None  # the account's other posts need not wait
     assert world.standins.count("POST", PUT_OUT) == 0
     world.now += timedelta(minutes=2)
     assert outlet.publish(world.approved(account), world.now) == world.where
@@ -262,12 +261,12 @@ def test_a_finished_container_that_is_not_there_yet_is_tried_again(
     world: World, account: Connection
 ) -> None:
     world.threads.not_there = 2
-    assert outlet.publish(world.approved(account), world.now) == world.where
+    assert world.until_settled(account) == world.where
     assert (world.texts(), len(world.threads.containers)) == ([TEXT], 1)
 
 
 def test_a_container_that_stays_away_is_replaced(world: World, account: Connection) -> None:
-    world.threads.not_there = 6 * 3 + 1  # six attempts of three looks, and another
+    world.threads.not_there = 6 + 1  # six attempts, and another
     assert isinstance(world.until_settled(account), TryLater)
     assert world.now - NOW == timedelta(minutes=12)
     assert outlet.publish(world.approved(account), world.now) == world.where
@@ -277,7 +276,7 @@ def test_a_container_that_stays_away_is_replaced(world: World, account: Connecti
 def test_a_container_that_cannot_be_seen_is_waited_for(world: World, account: Connection) -> None:
     missing = '{"error": {"code": 24, "message": "The requested resource does not exist"}}'
     world.fail(SHOW, status=400, body=missing)
-    assert outlet.publish(world.approved(account), world.now) == world.where
+    assert world.until_settled(account) == world.where
     assert world.texts() == [TEXT]
 
 

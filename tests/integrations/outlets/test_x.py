@@ -51,7 +51,7 @@ class World:
 
     def consent(self, answer: str = "allow", account: str = PERSON) -> dict[str, str]:
         """What the browser comes back with, and what its session kept."""
-        begun = outlet.start("a-state", self.callback, {})
+        begun = outlet.start("a-state", self.callback, {}, self.now)
         shown = requests.get(begun.url, timeout=5)
         shown.raise_for_status()
         asked = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
@@ -193,7 +193,7 @@ def test_it_is_offered_where_the_operator_has_set_it_up(settings: Settings) -> N
 
 
 def test_a_consent_page_refuses_what_x_would(world: World) -> None:
-    good = urlsplit(outlet.start("a-state", world.callback, {}).url)
+    good = urlsplit(outlet.start("a-state", world.callback, {}, world.now).url)
     query = {name: values[0] for name, values in parse_qs(good.query).items()}
     for wrong in (
         {"redirect_uri": "https://evil.example/"},
