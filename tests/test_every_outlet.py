@@ -14,6 +14,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from integrations import connections
+from integrations.connections import Account, Grant
 from integrations.outlets import OUTLETS
 from integrations.standins.server import Fault
 from integrations.tables import Connection
@@ -44,10 +46,22 @@ class Stage:
         self.product: Product = make_product(str(alice.pk), now=self.now)
         posting.choose(self.product, name, self.account, self.now)
 
-    def approve(self, text: str = TEXT, at: datetime | None = None) -> Post:
-        slot_at = at or self.now
-        post = make_post(self.product, slot_at=slot_at, outlet=self.name, text=text, now=self.now)
-        posting.bind(post, posting.account_of(self.product, self.name))
+    def approve_for(self, user_id: str, text: str) -> Post:
+        """Of another person, for an account of their own."""
+        known = self.account
+        who = Account(known.account_id, str(known.account_name), details=known.details or {})
+        grant = Grant(connections.secrets_of(known))
+        account = connections.connect(user_id, self.name, who, grant, now=self.now)
+        product = make_product(user_id, now=self.now)
+        posting.choose(product, self.name, account, self.now)
+        return self.approve(text, product=product)
+
+    def approve(
+        self, text: str = TEXT, at: datetime | None = None, product: Product | None = None
+    ) -> Post:
+        slot_at, product = at or self.now, product or self.product
+        post = make_post(product, slot_at=slot_at, outlet=self.name, text=text, now=self.now)
+        posting.bind(post, posting.account_of(product, self.name))
         seen = posts.text_hash(post)
         posts.approve(post, seen=seen, send_at=slot_at, now=self.now, by="1")
         return post
@@ -188,3 +202,9 @@ def test_every_attempt_and_what_became_of_it_is_listed(stage: Stage, alice: User
     assert [attempt.what for attempt in draft.attempts][-1] == "Published"
     assert all(attempt.why for attempt in draft.attempts[:-1])
     assert draft.post.key == post.key
+
+
+def test_fifty_posts_of_fifty_people_in_one_minute_are_all_sent_once(stage: Stage) -> None:
+    waiting = [stage.approve_for(f"person-{number}", f"It is {number}.") for number in range(50)]
+    assert {stage.settle(post).state for post in waiting} == {State.PUBLISHED}
+    assert sorted(stage.shown()) == sorted(f"It is {number}." for number in range(50))

@@ -24,15 +24,9 @@ from integrations.outlets.base import (
 from integrations.outlets.bluesky_account import (
     LABEL,
     NAME,
-    PATH,
     api_of,
     ask,
-    check,
-    disconnect,
     error_of,
-    finish,
-    is_configured,
-    renew,
     understood,
 )
 from integrations.outlets.bluesky_card import PATIENCE, card
@@ -40,18 +34,6 @@ from integrations.outlets.bluesky_facets import facets, first_link, handles, pie
 from integrations.outlets.entities import grapheme_count
 from integrations.sources.base import UNPRINTABLE, BadPayload, Fields
 from integrations.tables import Connection
-
-__all__ = [
-    "LABEL",
-    "NAME",
-    "OUTLET",
-    "PATH",
-    "check",
-    "disconnect",
-    "finish",
-    "is_configured",
-    "renew",
-]
 
 BYTES_PER_GRAPHEME = 10  # 3,000 bytes to 300 graphemes
 READERS = "bsky.app"  # where people read posts

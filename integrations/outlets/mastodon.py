@@ -23,33 +23,13 @@ from integrations.outlets.mastodon_account import (
     LABEL,
     LIMIT,
     NAME,
-    PATH,
     ask,
-    check,
-    disconnect,
-    finish,
     host_at,
-    is_configured,
     limit_of,
-    renew,
-    start,
 )
 from integrations.outlets.mastodon_text import as_read, count, pieces, plain
 from integrations.sources.base import UNPRINTABLE, BadPayload, Fields
 from integrations.tables import Connection
-
-__all__ = [
-    "LABEL",
-    "NAME",
-    "OUTLET",
-    "PATH",
-    "check",
-    "disconnect",
-    "finish",
-    "is_configured",
-    "renew",
-    "start",
-]
 
 MOST_SHOWN = 40  # statuses that are looked through
 CLOCKS_DIFFER = timedelta(minutes=10)  # an instance's and ours, at most

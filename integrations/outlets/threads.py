@@ -16,34 +16,14 @@ from integrations.outlets.threads_account import (
     LABEL,
     NAME,
     NOT_THERE,
-    PATH,
     ask,
-    check,
     code_of,
-    disconnect,
-    finish,
-    is_configured,
     lost,
-    renew,
-    start,
     understood,
 )
 from integrations.outlets.threads_text import count, objection, pieces
 from integrations.sources.base import UNPRINTABLE, BadPayload, Fields, trimmed
 from integrations.tables import Connection
-
-__all__ = [
-    "LABEL",
-    "NAME",
-    "OUTLET",
-    "PATH",
-    "check",
-    "disconnect",
-    "finish",
-    "is_configured",
-    "renew",
-    "start",
-]
 
 PREPARING = "Threads is still preparing the post."
 GONE = ("ERROR", "EXPIRED")  # nothing of such a container is out, nor ever will be

@@ -15,14 +15,7 @@ from integrations.outlets.base import Approved, Outlet, Price, Published, Sent
 from integrations.outlets.x_account import (
     LABEL,
     NAME,
-    PATH,
     ask,
-    check,
-    disconnect,
-    finish,
-    is_configured,
-    renew,
-    start,
     understood,
     words_of,
 )
@@ -30,19 +23,6 @@ from integrations.outlets.x_length import count, has_link
 from integrations.outlets.x_text import as_read, objection, pieces
 from integrations.sources.base import BadPayload, Fields
 from integrations.tables import Connection
-
-__all__ = [
-    "LABEL",
-    "NAME",
-    "OUTLET",
-    "PATH",
-    "check",
-    "disconnect",
-    "finish",
-    "is_configured",
-    "renew",
-    "start",
-]
 
 MOST_ASKED = 100  # posts in one call
 MET_BEFORE = (

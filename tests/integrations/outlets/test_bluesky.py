@@ -18,6 +18,7 @@ from pytest_django import Settings
 from integrations import connections
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import bluesky as outlet
+from integrations.outlets import bluesky_account as provider
 from integrations.outlets.base import Approved, Published, Sent
 from integrations.outlets.bluesky_account import LAPSED, SECOND_FACTOR, STOPPED
 from integrations.outlets.bluesky_card import card
@@ -71,7 +72,7 @@ class World:
 
     def connect(self, user: str = "1", **typed: str) -> Connection:
         answer = {"handle": HANDLE, "password": APP_PASSWORD, "server": "", **typed}
-        return outlet.finish(user, answer, {}, self.now).connection
+        return provider.finish(user, answer, {}, self.now).connection
 
     def fail(self, path: str, **fault: Any) -> None:
         self.standins.faults.append(Fault(path=path, **fault))
@@ -376,10 +377,10 @@ def test_an_account_taken_down_says_so(world: World) -> None:
 def test_renewing_ahead_of_time_needs_no_post(world: World) -> None:
     account = world.connect()
     world.now += timedelta(days=45)
-    outlet.renew(account, world.now)
+    provider.renew(account, world.now)
     assert reread(account).refresh_at == to_ms(world.now + timedelta(days=45))
     world.now += timedelta(days=89)
-    outlet.renew(reread(account), world.now)
+    provider.renew(reread(account), world.now)
     assert reread(account).works
 
 
@@ -387,7 +388,7 @@ def test_after_ninety_days_of_silence_it_has_to_be_connected_again(world: World)
     account = world.connect()
     world.now += timedelta(days=91)
     with pytest.raises(NeedsReconnect):
-        outlet.renew(account, world.now)
+        provider.renew(account, world.now)
     assert reread(account).broken == LAPSED
 
 
@@ -395,13 +396,13 @@ def test_a_check_notes_what_it_finds(world: World) -> None:
     account = world.connect()
     world.fail(f"{XRPC}com.atproto.server.getSession")
     with pytest.raises(TryLater):
-        outlet.check(account, NOW)
+        provider.check(account, NOW)
     assert reread(account).trouble == "Bluesky has a fault of its own (503)."
-    outlet.check(reread(account), NOW)
+    provider.check(reread(account), NOW)
     assert reread(account).trouble is None
     world.bluesky.suspend(world.account)
     with pytest.raises(NeedsReconnect):
-        outlet.check(reread(account), NOW)
+        provider.check(reread(account), NOW)
     assert reread(account).broken == STOPPED["AccountTakedown"]
 
 
@@ -410,7 +411,7 @@ def test_disconnecting_ends_the_session_and_names_what_is_left(world: World, fai
     account = world.connect()
     if fails:
         world.fail(f"{XRPC}com.atproto.server.deleteSession")
-    left = outlet.disconnect(account, NOW)
+    left = provider.disconnect(account, NOW)
     assert left == (
         "The app password is not needed any more: delete it at bsky.app/settings/app-passwords."
     )

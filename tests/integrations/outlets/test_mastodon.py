@@ -15,6 +15,7 @@ from integrations.accounts import Cancelled, ExpiredLink, Start
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import OUTLETS
 from integrations.outlets import mastodon as outlet
+from integrations.outlets import mastodon_account as provider
 from integrations.outlets.base import Approved, Published, Sent
 from integrations.outlets.mastodon_account import CHECKED_AFTER
 from integrations.standins import mastodon as standin
@@ -52,7 +53,7 @@ class World:
         return f"{self.standins.site_url}/connections/mastodon/callback/"
 
     def start(self, instance: str = HOST) -> Start:
-        return outlet.start("a-state", self.callback, {"instance": instance}, self.now)
+        return provider.start("a-state", self.callback, {"instance": instance}, self.now)
 
     def consent(self, begun: Start, answer: str = "allow") -> dict[str, str]:
         """What the browser comes back with."""
@@ -65,7 +66,7 @@ class World:
 
     def finish(self, begun: Start, came: dict[str, str]) -> Connection:
         kept = {**begun.kept, "callback_url": self.callback}
-        return outlet.finish("1", came, kept, self.now).connection
+        return provider.finish("1", came, kept, self.now).connection
 
     def connect(self) -> Connection:
         begun = self.start()
@@ -228,7 +229,7 @@ def test_a_limit_that_changed_is_read_by_and_by(world: World) -> None:
     account = world.connect()
     world.mastodon.limit = 5_000
     world.now += CHECKED_AFTER
-    outlet.renew(account, world.now)
+    provider.renew(account, world.now)
     found = reread(account)
     assert found.details["limit"] == 5_000
     assert found.refresh_at == to_ms(world.now + CHECKED_AFTER)
@@ -239,7 +240,7 @@ def test_access_that_was_taken_back_is_noticed(world: World) -> None:
     account = world.connect()
     world.mastodon.take_back(PERSON)
     with pytest.raises(NeedsReconnect):
-        outlet.check(account, NOW)
+        provider.check(account, NOW)
     said = f"{HOST} no longer accepts this account's authorisation: connect it again."
     assert reread(account).broken == said
 
@@ -253,14 +254,14 @@ def test_a_login_that_is_disabled_is_told_in_the_instances_words(world: World) -
 
 
 def test_disconnecting_gives_the_token_back(world: World) -> None:
-    assert outlet.disconnect(world.connect(), NOW) == ""
+    assert provider.disconnect(world.connect(), NOW) == ""
     assert (world.mastodon.tokens, connections.of_provider("1", "mastodon")) == ({}, [])
 
 
 def test_disconnecting_from_an_instance_that_is_down_says_what_is_left(world: World) -> None:
     account = world.connect()
     world.fail(".*/oauth/revoke", status=502)
-    assert "revoke SlothPost's access there too" in outlet.disconnect(account, NOW)
+    assert "revoke SlothPost's access there too" in provider.disconnect(account, NOW)
     assert connections.of_provider("1", "mastodon") == []
 
 

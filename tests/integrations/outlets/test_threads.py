@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import threads as outlet
+from integrations.outlets import threads_account as provider
 from integrations.outlets.base import Approved, Piece, Published, Sent
 from integrations.outlets.threads_account import NOT_ENOUGH
 from integrations.outlets.threads_text import objection, pieces
@@ -47,7 +48,7 @@ class World:
 
     def consent(self, answer: str = "allow", username: str = PERSON) -> dict[str, str]:
         """What the browser comes back with."""
-        begun = outlet.start("a-state", self.callback, {}, self.now)
+        begun = provider.start("a-state", self.callback, {}, self.now)
         requests.get(begun.url, timeout=5).raise_for_status()
         asked = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
         form = {**asked, "username": username, "answer": answer}
@@ -57,7 +58,7 @@ class World:
         return {name: values[0] for name, values in came.items()}
 
     def finish(self, came: dict[str, str]) -> Connection:
-        return outlet.finish("1", came, {"callback_url": self.callback}, self.now).connection
+        return provider.finish("1", came, {"callback_url": self.callback}, self.now).connection
 
     def connect(self) -> Connection:
         return self.finish(self.consent())

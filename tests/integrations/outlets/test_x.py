@@ -16,6 +16,7 @@ from integrations import connections
 from integrations.accounts import Cancelled, ExpiredLink
 from integrations.errors import Failure, NeedsReconnect, Refused, TryLater, Unknown
 from integrations.outlets import x as outlet
+from integrations.outlets import x_account as provider
 from integrations.outlets.base import Approved, Piece, Price, Published, Sent
 from integrations.outlets.x_account import LOST, NO_CREDIT, OPERATORS_FAULT
 from integrations.standins import x as standin
@@ -51,7 +52,7 @@ class World:
 
     def consent(self, answer: str = "allow", account: str = PERSON) -> dict[str, str]:
         """What the browser comes back with, and what its session kept."""
-        begun = outlet.start("a-state", self.callback, {}, self.now)
+        begun = provider.start("a-state", self.callback, {}, self.now)
         shown = requests.get(begun.url, timeout=5)
         shown.raise_for_status()
         asked = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
@@ -64,7 +65,7 @@ class World:
     def finish(self, came: dict[str, str], user: str = "1") -> Connection:
         kept = {"verifier": came.get("verifier", ""), "callback_url": self.callback}
         answer = {name: value for name, value in came.items() if name != "verifier"}
-        return outlet.finish(user, answer, kept, self.now).connection
+        return provider.finish(user, answer, kept, self.now).connection
 
     def connect(self, account: str = PERSON) -> Connection:
         return self.finish(self.consent(account=account))
@@ -165,7 +166,7 @@ def test_a_code_is_good_once_for_half_a_minute_and_for_who_began(world: World) -
 def test_an_operators_wrong_secret_is_nobody_elses_fault(world: World, settings: Settings) -> None:
     account = world.connect()
     settings.X_CLIENT_SECRET = "wrong"
-    for call in (lambda: world.connect(), lambda: outlet.renew(account, world.now)):
+    for call in (lambda: world.connect(), lambda: provider.renew(account, world.now)):
         with pytest.raises(TryLater, match="whoever runs this SlothPost"):
             call()
     assert reread(account).works
@@ -187,13 +188,13 @@ def test_what_cannot_be_read_is_not_connected(
 
 def test_it_is_offered_where_the_operator_has_set_it_up(settings: Settings) -> None:
     settings.X_CLIENT_ID, settings.X_CLIENT_SECRET = "id", "secret"
-    assert outlet.is_configured()
+    assert provider.is_configured()
     settings.X_CLIENT_SECRET = ""
-    assert not outlet.is_configured()
+    assert not provider.is_configured()
 
 
 def test_a_consent_page_refuses_what_x_would(world: World) -> None:
-    good = urlsplit(outlet.start("a-state", world.callback, {}, world.now).url)
+    good = urlsplit(provider.start("a-state", world.callback, {}, world.now).url)
     query = {name: values[0] for name, values in parse_qs(good.query).items()}
     for wrong in (
         {"redirect_uri": "https://evil.example/"},
@@ -261,30 +262,30 @@ def test_renewing_ahead_of_time_keeps_the_account_alive(world: World) -> None:
     account = world.connect()
     before = connections.secrets_of(account)
     world.now += timedelta(days=120)
-    outlet.renew(account, world.now)
+    provider.renew(account, world.now)
     after = connections.secrets_of(reread(account))
     assert not set(before.values()) & set(after.values())
     assert reread(account).refresh_at == to_ms(world.now + timedelta(days=120))
-    outlet.check(reread(account), world.now)
+    provider.check(reread(account), world.now)
 
 
 def test_a_check_tells_health(world: World) -> None:
     account = world.connect()
     world.fail("/x/api/2/users/me", status=503)
     with pytest.raises(TryLater):
-        outlet.check(account, NOW)
+        provider.check(account, NOW)
     assert reread(account).trouble == "X has a fault of its own (503)."
-    outlet.check(account, NOW)
+    provider.check(account, NOW)
     assert reread(account).trouble is None
     world.x.take_back(PERSON)
     with pytest.raises(NeedsReconnect):
-        outlet.check(account, NOW)
+        provider.check(account, NOW)
     assert reread(account).broken == LOST
 
 
 def test_disconnecting_takes_the_tokens_back(world: World) -> None:
     account = world.connect()
-    assert outlet.disconnect(account, NOW) == ""
+    assert provider.disconnect(account, NOW) == ""
     assert (world.x.tokens, world.x.refresh_tokens) == ({}, {})
     assert connections.of_provider("1", "x") == []
 
@@ -292,7 +293,7 @@ def test_disconnecting_takes_the_tokens_back(world: World) -> None:
 def test_disconnecting_says_what_is_left_where_x_does_not_answer(world: World) -> None:
     account = world.connect()
     world.fail("/x/api/2/oauth2/revoke", status=503)
-    assert "/settings/connected_apps" in outlet.disconnect(account, NOW)
+    assert "/settings/connected_apps" in provider.disconnect(account, NOW)
     assert connections.of_provider("1", "x") == []
 
 
