@@ -33,6 +33,7 @@ MOST_TRIES = 8
 # them, lone surrogates. What joins letters or parts of an emoji stays.
 NO_PART_OF_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 UNSHOWN = "The account that shows it is not connected any more."
+SOON = timedelta(days=7)
 EXPIRY_MARGIN = timedelta(minutes=2)  # a token is renewed this long before it lapses
 
 
@@ -260,6 +261,19 @@ def _as_broken(connection: Connection, reason: str, now: datetime) -> dict[str, 
         "refresh_status": shard_of("active", connection.key),
         "refresh_at": to_ms(now),
     }
+
+
+def lapses(connection: Connection) -> bool:
+    """Whether it ends at `expires_at`, and only connecting it again prolongs it: what a machine
+    renews is renewed before that."""
+    ends = connection.expires_at
+    return ends is not None and connection.refresh_at == ends
+
+
+def lapses_soon(connection: Connection, now: datetime) -> bool:
+    """Whether its owner should connect it again within days, so that nothing is held."""
+    soon = lapses(connection) and connection.expires_at <= to_ms(now + SOON)
+    return connection.works and soon
 
 
 def begin_telling(connection: Connection, until: datetime) -> None:

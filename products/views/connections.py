@@ -65,6 +65,7 @@ class Row:
     uses: list[Use]
     broken: str = ""  # why it does not work, be it for the account that shows it
     shows_others: bool = False  # whether installations are read through it
+    lapses_soon: bool = False
 
     @property
     def is_installation(self) -> bool:
@@ -76,9 +77,7 @@ class Row:
 
     @property
     def lapses(self) -> bool:
-        """Whether it ends at `expires_at`, and nothing but connecting it again prolongs it."""
-        ends, renewed = self.connection.expires_at, self.connection.refresh_at
-        return ends is not None and renewed in (None, ends)
+        return connections.lapses(self.connection)
 
     @property
     def lacks_repositories(self) -> bool:
@@ -108,7 +107,17 @@ def connections_page(request: HttpRequest) -> HttpResponse:
     products = list(catalogue.every_one_of(user_id))
     uses = _uses(products)
     shown = {(c.details or {}).get("account") for c in page.items}
-    rows = [Row(c, uses[c.key], connections.broken_of(c), c.key in shown) for c in page.items]
+    now = timezone.now()
+    rows = [
+        Row(
+            connection,
+            uses[connection.key],
+            connections.broken_of(connection),
+            connection.key in shown,
+            connections.lapses_soon(connection, now),
+        )
+        for connection in page.items
+    ]
     cards = [
         Card(source, [row for row in rows if row.connection.provider == name])
         for name, source in PROVIDERS.items()

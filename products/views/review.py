@@ -48,6 +48,7 @@ def review(request: HttpRequest) -> HttpResponse:
         size=QUEUE_SIZE,
         newest_first=False,
     )
+    accounts = connections.list_for(str(request.user.pk)).items
     drafts = _drafts(page.items, now)
     cards = by_slot(draft for draft in drafts if not draft.went_astray)
     astray = by_slot(draft for draft in drafts if draft.went_astray)
@@ -57,7 +58,8 @@ def review(request: HttpRequest) -> HttpResponse:
         "cards": cards,
         "waiting": [draft for card in cards for draft in card.waiting],
         "page": page,
-        "broken": [c for c in connections.list_for(str(request.user.pk)).items if not c.works],
+        "broken": [account for account in accounts if not account.works],
+        "lapsing": [account for account in accounts if connections.lapses_soon(account, now)],
         "owned": [] if drafts else catalogue.list_for(str(request.user.pk)).items,
     }
     return render(request, "products/review.html", context)

@@ -436,7 +436,30 @@ def test_a_huge_file_is_not_read(outside: Outside, alice: User) -> None:
 
 
 def test_an_expiry_is_said_with_its_zone(outside: Outside, alice: User) -> None:
-    account(alice, expires_at=timezone.now() + timedelta(days=9))
+    ends = timezone.now() + timedelta(days=9)
+    account(alice, expires_at=ends, refresh_at=ends)
     page = words(signed_in(alice).get(PAGE))
     assert "Expires" in page
+    assert "Ends soon" not in page
     assert "Times in UTC" in page
+    assert "ends on" not in words(signed_in(alice).get("/"))
+
+
+def test_what_only_its_owner_can_prolong_is_said_in_its_last_week(
+    outside: Outside, alice: User
+) -> None:
+    ends = timezone.now() + timedelta(days=6)
+    account(alice, expires_at=ends, refresh_at=ends)
+    page = words(signed_in(alice).get(PAGE))
+    assert "Ends soon" in page
+    assert "Connect again" in page
+    assert "Connect it again before then" in words(signed_in(alice).get("/"))
+
+
+def test_what_a_machine_renews_is_never_said_to_end(outside: Outside, alice: User) -> None:
+    now = timezone.now()
+    account(alice, expires_at=now + timedelta(hours=2), refresh_at=now + timedelta(days=100))
+    page = words(signed_in(alice).get(PAGE))
+    assert "Renewed by itself" in page
+    assert "Expires" not in page
+    assert "ends on" not in words(signed_in(alice).get("/"))
