@@ -92,7 +92,7 @@ def counted(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]
     return {
         ours: value
         for ours, theirs in names.items()
-        if type(value := body.get(theirs)) is int and value >= 0
+        if type(value := body.get(theirs)) is int and 0 <= value < 2**63
     }
 
 

@@ -140,7 +140,7 @@ def _require_active(session: Fields) -> None:
 
 def _granted(session: Fields, now: datetime) -> Grant:
     """The tokens of a session, to be renewed when half of the longer one's life is over."""
-    token, refresh_token = session.text("accessJwt"), session.text("refreshJwt")
+    token, refresh_token = session.token("accessJwt"), session.token("refreshJwt")
     left = _end_of(refresh_token) - now
     return Grant(
         {"token": token, "refresh_token": refresh_token},

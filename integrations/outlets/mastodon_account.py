@@ -46,29 +46,41 @@ def _client(host: str, callback_url: str, now: datetime) -> dict[str, str]:
     """What SlothPost is at an instance: `client_id`, `client_secret` and the `scopes` that it may
     ask for. Registered anew where that is unknown, unreadable or for another address."""
     known = get(Instance, host)
-    if known is not None and known.callback_url == callback_url:
-        try:
-            return crypto.unseal(str(known.secrets), host)
-        except crypto.Unreadable:
-            logger.info("registered anew: no key opens what was", extra={"host": host})
-    client = _registered(host, callback_url, now)
-    sealed = crypto.seal(client, host)
-    new = Instance(host, secrets=sealed, callback_url=callback_url, registered_at=to_ms(now))
-    if known is None and put_new(new):
+    if client := _opened(known, callback_url):
         return client
-    known = known or get(Instance, host)
-    if known is not None:
-        try:
-            change(
-                known,
-                unchanged(Instance.secrets, known.secrets),
-                secrets=sealed,
-                callback_url=callback_url,
-                registered_at=to_ms(now),
-            )
-        except Conflict:  # somebody else registered it at the same moment: both are good
-            logger.info("registered twice", extra={"host": host})
+    client = _registered(host, callback_url, now)
+    if not _kept(host, client, known, callback_url, now):
+        # Somebody else registered it meanwhile: a code is good for whoever asked for it alone.
+        return _opened(get(Instance, host), callback_url) or client
     return client
+
+
+def _opened(known: Instance | None, callback_url: str) -> dict[str, str] | None:
+    if known is None or known.callback_url != callback_url:
+        return None
+    try:
+        return crypto.unseal(str(known.secrets), known.host)
+    except crypto.Unreadable:
+        logger.info("no key opens a registration", extra={"host": known.host})
+        return None
+
+
+def _kept(
+    host: str, client: dict[str, str], known: Instance | None, callback_url: str, now: datetime
+) -> bool:
+    """Keep a registration in place of the one that was known; False if that changed meanwhile."""
+    values: dict[str, Any] = {
+        "secrets": crypto.seal(client, host),
+        "callback_url": callback_url,
+        "registered_at": to_ms(now),
+    }
+    if known is None:
+        return put_new(Instance(host, **values))
+    try:
+        change(known, unchanged(Instance.secrets, known.secrets), **values)
+    except Conflict:
+        return False
+    return True
 
 
 def _registered(host: str, callback_url: str, now: datetime) -> dict[str, str]:
@@ -89,7 +101,7 @@ def _registered(host: str, callback_url: str, now: datetime) -> dict[str, str]:
             )
         raise
     found = Fields(answer.body, "")
-    client = {"client_id": found.text("client_id"), "client_secret": found.text("client_secret")}
+    client = {name: found.token(name) for name in ("client_id", "client_secret")}
     return {**client, "scopes": scopes}
 
 
@@ -176,7 +188,7 @@ def _granted(host: str, code: str, kept: Mapping[str, str], now: datetime) -> Gr
     found = Fields(answer.body, "")
     return Grant(
         {
-            "token": found.text("access_token"),
+            "token": found.token("access_token"),
             "client_id": client["client_id"],
             "client_secret": client["client_secret"],
         },

@@ -4,6 +4,7 @@ https://docs.joinmastodon.org/user/posting/#text
 """
 
 import html
+import unicodedata
 
 import regex
 
@@ -48,7 +49,8 @@ def plain(content: str) -> str:
 
 
 def as_read(text: str) -> str:
-    """A text as far as an instance keeps it: without white space, which it may move, and with each
-    mention as its page shows it."""
-    shown = _COUNTED_SPECIALLY.sub(lambda found: found["user"] or found[0], text)
+    """A text as far as an instance keeps it: without white space, which it may move, in one form
+    of its letters, and with each mention as its page shows it."""
+    composed = unicodedata.normalize("NFC", text)
+    shown = _COUNTED_SPECIALLY.sub(lambda found: found["user"] or found[0], composed)
     return "".join(shown.split())

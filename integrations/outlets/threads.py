@@ -184,7 +184,7 @@ def _total(metric: dict[str, Any]) -> int | None:
     values = metric.get("values")
     given = values[0] if isinstance(values, list) and values else metric.get("total_value")
     value = given.get("value") if isinstance(given, dict) else None
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 OUTLET = Outlet(

@@ -218,6 +218,7 @@ class Source(Provider, Protocol):
         """
 
 
+LONGEST_TOKEN = 10_000
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Control characters, lone surrogates (UTF-8 and so DynamoDB has no place for them) and marks that
@@ -271,6 +272,13 @@ class Fields:
     def line(self, name: str, default: str | None = None, limit: int = NAME_LIMIT) -> str:
         """The same on one line, cut to `limit` characters: what something is called."""
         return one_line(self.text(name, default), limit)
+
+    def token(self, name: str) -> str:
+        """A required text that calls are signed with, of a length that can be kept."""
+        value = self.text(name)
+        if not 0 < len(value) <= LONGEST_TOKEN:
+            raise BadPayload(f"{self._path(name)} is not a token")
+        return value
 
     def identifier(self, name: str) -> str:
         """A required text that can be part of a key: ASCII, 1 to 100 characters."""

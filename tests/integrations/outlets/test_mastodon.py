@@ -20,7 +20,7 @@ from integrations.outlets.base import Approved, Published, Sent
 from integrations.outlets.mastodon_account import CHECKED_AFTER
 from integrations.standins import mastodon as standin
 from integrations.standins.mastodon import HOST, PERSON, Mastodon
-from integrations.standins.server import Fault, StandIns
+from integrations.standins.server import Fault, Response, StandIns
 from integrations.tables import Connection, Instance
 from slothpost_site.dynamo import get
 from slothpost_site.moments import to_ms
@@ -126,6 +126,35 @@ def test_slothpost_registers_once_with_an_instance(world: World) -> None:
     known = get(Instance, HOST)
     assert known is not None
     assert not any(app.secret in str(known.secrets) for app in world.mastodon.apps.values())
+
+
+def test_two_who_are_the_first_at_an_instance_are_both_connected(world: World) -> None:
+    meanwhile: list[Start] = []
+
+    def another_first(response: Response) -> Response:
+        if isinstance(response.body, dict) and "client_secret" in response.body:
+            world.standins.alter = lambda response: response
+            meanwhile.append(world.start())
+        return response
+
+    world.standins.alter = another_first
+    begun = world.start()
+    for each in (begun, *meanwhile):
+        assert world.finish(each, world.consent(each)).works
+    assert (len(meanwhile), world.standins.count("POST", REGISTER)) == (1, 2)
+
+
+@pytest.mark.parametrize("value", ["x" * 500_000, "", 5, None])
+def test_what_is_no_token_connects_nothing(world: World, value: object) -> None:
+    world.fail(REGISTER, status=200, body=json.dumps({"client_id": value, "client_secret": "b"}))
+    with pytest.raises(TryLater):
+        world.start()
+    begun = world.start()
+    came = world.consent(begun)
+    world.fail(TOKEN, status=200, body=json.dumps({"access_token": value}))
+    with pytest.raises(TryLater):
+        world.finish(begun, came)
+    assert connections.of_provider("1", "mastodon") == []
 
 
 def test_what_no_key_opens_any_more_is_registered_anew(world: World, settings: Settings) -> None:
@@ -299,6 +328,14 @@ def test_a_lost_answer_is_found_out_also_where_no_keys_are_known(
     assert world.texts() == [TEXT]
 
 
+def test_a_text_that_the_instance_composed_is_found_again(world: World) -> None:
+    account = world.connect()
+    world.mastodon.accept(PERSON, "Café is open")
+    post = approved(account, "Cafe\u0301 is open", is_repeat=True)
+    assert outlet.publish(post, NOW).external_id == world.mastodon.posts[0].id
+    assert len(world.texts()) == 1
+
+
 def test_a_repeat_of_what_never_arrived_sends_it(world: World) -> None:
     post = approved(world.connect())
     world.fail(CREATE, hang_up=True)
@@ -404,6 +441,14 @@ def test_numbers_of_a_post_and_none_of_one_that_was_deleted(world: World) -> Non
     assert outlet.numbers(sent, NOW) == {
         first.external_id: {"likes": 1, "replies": 0, "reposts": 0}
     }
+
+
+@pytest.mark.parametrize("given", ["many", -1, 1.5, True, [3], {"a": 1}, 10**400, None])
+def test_only_what_is_a_number_counts(world: World, given: object) -> None:
+    account = world.connect()
+    body = {"id": "1", "favourites_count": given, "replies_count": 2}
+    world.fail(f"{CREATE}/1", status=200, body=json.dumps(body))
+    assert outlet.numbers([Sent("1", "", account)], NOW) == {"1": {"replies": 2}}
 
 
 # -- the text --------------------------------------------------------------------------------------
